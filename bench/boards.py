@@ -3,11 +3,12 @@
 others measured.
 
     python bench/boards.py [BOARD]... [--models FOLDER]
+    python bench/boards.py all
 
 The first table is of all boards, from their files. The second has modelled milliseconds, as `tinyc estimate` says them;
-rows of boards that are not named stay as they are. The third has the runs of boards that were published beside the
-rows of the second, and the last what a cold cache of an ESP32 costs. FOLDER has `mlperf_tiny/kws_int8.tflite`, ...,
-`zoo/person_detect_int8.tflite`.
+rows of boards that are not named stay as they are, and a board that has none is an error. The third has the runs of
+boards that were published beside the rows of the second, and the last what a cold cache of an ESP32 costs. FOLDER has
+`mlperf_tiny/kws_int8.tflite`, ..., `zoo/person_detect_int8.tflite`.
 """
 
 from __future__ import annotations
@@ -114,11 +115,14 @@ def main() -> int:
     default = Path(os.environ.get("TINYC_MODELS", ROOT / ".." / "shared" / "models"))
     parser.add_argument("--models", type=Path, default=default)
     args = parser.parse_args()
+    names = [board.name for board in list_boards() if not board.is_host]
     write_section(PAGE, PROOF, proof_table(list_boards()), SCRIPT)
     costs = {}
-    for name in args.boards:
+    for name in names if args.boards == ["all"] else args.boards:
         costs[name] = [tinyc.estimate(model_file(args.models, model), name) for model in MODELS]
         write_times({name: times_row(load_board(name), estimates) for name, estimates in costs.items()})
+    if missing := set(names) - set(times_rows()):
+        raise SystemExit(f"no modelled times of {', '.join(sorted(missing))}: python bench/boards.py all")
     write_section(PAGE, RUNS, runs_table(times_rows()), SCRIPT)
     if set(CACHED) <= set(costs):
         write_section(PAGE, COLD, cold_table({name: costs[name] for name in CACHED}), SCRIPT)

@@ -91,8 +91,8 @@ def main() -> int:
         print(write(args.write, args.size))
         return 0
     megahertz = load_board(args.board).clock_hz // 1_000_000
-    print("| SRAM that it may take | arena in SRAM | in the slow RAM | instructions | cycles | waits |", end="")
-    print(f" ms at {megahertz} MHz |")
+    print("| SRAM that it may take | arena in SRAM | in the slow RAM | instructions ", end="")
+    print(f"| modelled cycles | modelled waits | modelled ms at {megahertz} MHz |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         path = write(Path(folder), args.size)

@@ -14,6 +14,7 @@ tc_vector_table:
     .globl Reset_Handler
     .type Reset_Handler, @function
 Reset_Handler:
+    csrci   mstatus, 1 << 3     /* no interrupts, which a boot ROM may have left on */
     la      sp, tc_stack_top
     la      t0, tc_fault_entry
     csrw    mtvec, t0

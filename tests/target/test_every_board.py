@@ -76,6 +76,17 @@ def test_the_table_of_the_page_is_that_of_the_files() -> None:
     assert table.proof_table(list_boards()) in table.PAGE.read_text(encoding="utf-8"), "python bench/boards.py"
 
 
+def test_every_board_has_modelled_times_and_a_place_among_the_families() -> None:
+    import boards as table  # noqa: PLC0415  bench/boards.py
+
+    page = table.PAGE.read_text(encoding="utf-8")
+    families = page[page.index("## Families") :]
+    assert set(table.times_rows()) == {board.name for board in list_boards() if not board.is_host}
+    for board in list_boards():
+        family = any(name in families for name in (f"`{board.name}`", f"`{board.name.split('-')[0]}-...`"))
+        assert board.flashing is None or family or board.name.startswith("stm32"), board.name
+
+
 def test_published_runs_stand_beside_the_modelled_times_of_the_page() -> None:
     import boards as table  # noqa: PLC0415  bench/boards.py
 

@@ -288,6 +288,46 @@ def test_memories_of_riscv(tmp_path: Path, text: str, message: str) -> None:
         load_board(write(tmp_path, board))
 
 
+ORIGINS = "flash_origin = 0x8000_0000\nram_origin = 0x8040_0000\n"
+
+
+def at_other_addresses(old: str = "", new: str = "") -> str:
+    """The file of an ESP32-C3, which QEMU's machine has at addresses of its own."""
+    text = (paths.boards_dir() / "esp32-c3.toml").read_text()
+    assert text.endswith(ORIGINS)
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_an_emulator_with_memories_elsewhere(tmp_path: Path) -> None:
+    board = load_board(write(tmp_path, at_other_addresses()))
+    memory, emulated = board.memory, board.emulated.memory
+    assert memory is not None
+    assert emulated is not None
+    assert (memory.flash_origin, memory.constants_origin) == (0x4200_0000, 0x3C00_0000)
+    assert (emulated.flash_origin, emulated.ram_origin, emulated.constants_origin) == (0x8000_0000, 0x8040_0000, 0)
+    assert (emulated.flash_bytes, emulated.ram_bytes) == (memory.flash_bytes, memory.ram_bytes)
+    assert load_board("riscv32imc").emulated == load_board("riscv32imc")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0x8040_0000", "0x8040_0001", "'emulator.qemu.ram_origin' must be a multiple of 1024"),
+        ("ram_origin = 0x8040_0000", "", "'emulator.qemu.ram_origin' is missing"),
+        ("0x3C00_0000", "0x3C00_0010", "'memory.constants_origin' must be a multiple of 1024"),
+        ("0x3C00_0000", "0x3FC8_0000", "'memory.constants_origin' puts the flash's constants into its code, or"),
+        ('startup = "riscv"', 'startup = "cortex-m"', "'memory.constants_origin' is for the startup 'riscv' so far"),
+        (ORIGINS, ORIGINS + '[emulator.unicorn]\ncpu = "cortex-m4"\n', "has the board's own memories"),
+        (ORIGINS, "", "'memory' has a 'constants_origin', which is where no emulator has it: give flash_origin"),
+    ],
+)
+def test_memories_elsewhere_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(TinycError) as caught:
+        load_board(write(tmp_path, at_other_addresses(old, new)))
+    assert message in caught.value.message
+
+
 # Likeness, chips, and keys that are missing --------------------------------------------------------------------------
 
 MINIMAL = """like = "cortex-m4"

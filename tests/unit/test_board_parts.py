@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,16 @@ def test_real_boards_can_be_flashed() -> None:
     }  # fmt: skip
 
 
+def test_boards_that_are_sold_name_their_sources_and_have_a_console() -> None:
+    """What a file says of a chip can be looked up."""
+    documents = re.compile(r"RM0\d{3}|R01UH|DS\d{8}|IMXRT|data sheet|[Ss]pecification|manual|\.toml\b")
+    for board in list_boards():
+        if board.flashing is not None:
+            comments = [line for line in Path(board.file).read_text().splitlines() if line.startswith("#")]
+            assert documents.search(" ".join(comments)), board.name
+            assert board.uart is not None, board.name
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message", "line"),
     [
@@ -84,6 +95,8 @@ def test_real_boards_can_be_flashed() -> None:
         (HSE, "{ write = 5, value = 256, bytes = 1 }", "item 1 whose 'value' is too large for 1 bytes", "steps"),
         (HSE, "{ clear = 4, bits = 0x1_0000, bytes = 2 }", "item 1 whose 'bits' is too large for 2 bytes", "steps"),
         (HSE, "{ pairs = 4 }", "item 1 whose 'most' is missing", "steps"),
+        (HSE, "{ pause = 0 }", "item 1 whose 'pause' must be from 1", "steps"),
+        (HSE, "{ pause = 9, bits = 1 }", "item 1 whose 'bits' is not a key", "steps"),
         (HSE, "{ set = 4, bits = 1, bit = 1 }", "whose 'bit' is not a key", "steps"),
         ("bits = 0x0000_000C, value = 0x0000_0008", "bits = 4, value = 8", "item 9 whose 'value' has bits", "steps"),
         ('"stm32", "pyocd"]', '"stm32", "jtag"]', "'flashing.methods' has 'jtag'; it may have: stm32", "methods"),

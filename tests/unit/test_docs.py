@@ -55,6 +55,21 @@ def test_sentences_go_forward(page: Path) -> None:
     assert re.findall(r"[^.]*(?:\w,? of which|\bthat which)\b[^.]*", text.replace("of which file", "")) == []
 
 
+HEAD = re.compile(r"^\|(.*)\|\n\|[-: |]+\|$", re.MULTILINE)
+TIMES = re.compile(r"\bcycles?\b|\bms\b|milliseconds|times faster")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_times_in_tables_say_where_they_come_from(page: Path) -> None:
+    """Modelled, measured or estimated: in the table, or in what stands around it on the page, with a link to the rules
+    and their errors. Cycles that an emulator's timer gives are in none."""
+    text = page.read_text(encoding="utf-8")
+    if page.name == "cycles.md" or not any(TIMES.search(head) for head in HEAD.findall(text)):
+        return
+    assert re.search(r"\bmodel(?:s|led)\b", text), "no word that cycles are modelled"
+    assert "cycles.md" in text, "no link to the rules"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_that_are_gone_are_not_named(page: Path) -> None:
     """Whole command lines are looked at below."""

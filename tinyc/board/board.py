@@ -270,6 +270,9 @@ def _board(table: TomlTable) -> Board:
         file=table.file,
         **_emulators(table),
     )
+    if board.emulated.memory is not None and board.emulated.memory.constants_origin and (board.qemu or board.unicorn):
+        message = "is where no emulator has it: give flash_origin and ram_origin in [emulator.qemu], without unicorn"
+        raise table.error("memory", f"has a 'constants_origin', which {message}")
     table.finish()
     return board
 

@@ -97,6 +97,8 @@ def read_memory(table: TomlTable, startup: str) -> Memory | None:
     inside = range(result.ram_origin + result.stack_bytes, result.ram_origin + result.ram_bytes)
     if code is not None and code.alias and (code.alias % PAGE or code.alias not in inside):
         raise table.error("memories", "has an alias that is no multiple of 1024 in the main RAM, behind the stack")
+    if result.constants_origin and startup != "riscv":
+        raise memory.error("constants_origin", "is for the startup 'riscv' so far")
     if result.stack_bytes % 8 or result.stack_bytes >= result.ram_bytes:
         raise memory.error("stack_bytes", "must be a multiple of 8 and less than ram_bytes")
     _check_apart(table, memory, result)
@@ -152,6 +154,9 @@ def _check_apart(table: TomlTable, memory: TomlTable, whole: Memory) -> None:
     flash, ram, *others = whole.spans().items()
     if _overlap(flash[1], ram[1]):
         raise memory.error("ram_origin", "puts the RAM into the flash")
+    constants = (whole.constants_origin, whole.flash_bytes)
+    if whole.constants_origin and (_overlap(constants, flash[1]) or _overlap(constants, ram[1])):
+        raise memory.error("constants_origin", "puts the flash's constants into its code, or into the RAM")
     if whole.slow is not None and whole.code is not None and whole.slow.name == whole.code.name:
         raise table.error("memories", f"has two called '{whole.slow.name}'")
     for number, (name, span) in enumerate(others):
