@@ -199,7 +199,7 @@ def test_helper_functions_belong_to_the_step_that_calls_them(build: Build) -> No
 @pytest.mark.parametrize(("board", "emulator"), VARIETY)
 def test_an_emulator_measures_no_cycles(build: Build, board: str, emulator: str) -> None:
     """Whatever its timers count: nothing that is called measured comes of it, in any command."""
-    assert run(build, board, "gcc", emulator).cycles == ()
+    assert run(build, board, "gcc", emulator, Variant.NONE).cycles == ()
 
 
 @pytest.mark.quick_cases(3)
