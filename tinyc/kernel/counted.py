@@ -18,12 +18,11 @@ from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, offered
 from tinyc.kernel.site import Site
 
 TABLE = Path(__file__).with_name("counted.json")
-_VECTORS = "rv32v"  # a kind for kernels that need RISC-V's vectors; of all others rv32
 CALL, CODE = "call", "code"  # units that all kernels have: a call; bytes of code, once
 # Costs are on one scale, that of ARMv7-M: so many of its instructions are one of another core's, in kernels that both
-# have.
+# have. rv32v: of kernels that need RISC-V's vectors.
 SCALE: Mapping[str, float] = MappingProxyType(
-    {"mve": 1.0, "dsp": 1.0, "thumb2": 1.0, "thumb1": 0.5, "rv32": 0.65, _VECTORS: 0.65}
+    {"mve": 1.0, "dsp": 1.0, "thumb2": 1.0, "thumb1": 0.5, "rv32": 0.65, "rv32v": 0.65}
 )
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 _LOOP_BYTES = 40  # of a loop over products
@@ -64,19 +63,24 @@ class CountedCost:
 
 def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     """What a call of the kernel at the site costs that repeats these. data_bytes: of constants beside the node's."""
-    own, kind = counts()[kernel], kind_of(site.isa)
-    kind = kind if kind in own else _VECTORS
-    each = own[kind]
+    scale, each = _on(kernel, site)
     whole = each[CALL] + sum(each[unit] * count for unit, count in units.items())
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
-    return Cost(round(SCALE[kind] * whole), consts + data_bytes, 0)
+    return Cost(round(scale * whole), consts + data_bytes, 0)
 
 
 def counted_each(kernel: str, unit: str, site: Site) -> float:
     """Instructions of ARMv7-M that one of the units takes."""
-    kind = kind_of(site.isa)
-    return SCALE[kind] * counts()[kernel][kind][unit]
+    scale, each = _on(kernel, site)
+    return scale * each[unit]
+
+
+def _on(kernel: str, site: Site) -> tuple[float, Mapping[str, float]]:
+    """The scale of the site's kind of core, and what was counted there; of a kernel for few cores, on one of these."""
+    own, kind = counts()[kernel], kind_of(site.isa)
+    kind = kind if kind in own else next(iter(own))
+    return SCALE[kind], own[kind]
 
 
 def counted_kernel(
