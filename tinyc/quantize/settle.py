@@ -54,9 +54,9 @@ def settle(
 
     First the method, with float weights, of equalized channels; then whether to learn the weights; then whether ranges
     searched for tensor by tensor are better, with the weights that come of it, if they are so with float weights. If
-    some weights are to be narrow, whether to equalize is settled before, with learned weights of 4 bits. What is worse
-    than the plain setting (`hurried`) by the same judges is not taken: other methods are tried in its place, without
-    equalizing too, and then that.
+    some weights are to be narrow, learned ones of 4 bits say whether to equalize, and what the ranges are worth. What
+    is worse than the plain setting (`hurried`) by the same judges is not taken: other methods are tried in its place,
+    without equalizing too, and then that.
     wide: values that are int16.
     """
     fit, unseen = parted(calibration)
@@ -78,7 +78,7 @@ def settle(
     best = ways[0] if len(ways) == 1 else trial.best(ways, bits, steps)
     if recipe.method == AUTO:
         ranged = searched_ranges(best, draft_of(trial.drafts, best), trial.seen, report)
-        if ranged.searched and trial.is_as_good(ranged, best, None):
+        if ranged.searched and (narrow or trial.is_as_good(ranged, best, None)):
             best = trial.best([best, ranged], bits, steps)
     method = "minmax" if recipe.method == AUTO else recipe.method
     plain = SettledRecipe(method, bool(recipe.equalize), learning[-1], biases=biases)
