@@ -279,7 +279,7 @@ def test_riscv_over_its_uart(built: Callable[[str], Path], model: Path, tinyc: T
     assert code == 0, err
     report = json.loads(out)
     assert report["passed"]
-    assert (report["inferences"], report["mismatches"], len(report["cycles"])) == (6, 0, 6)
+    assert (report["inferences"], report["mismatches"], len(report["ticks"])) == (6, 0, 6)
     assert report["stack_bytes"] > 0
     assert report["damaged_guards"] == []
 

@@ -178,7 +178,7 @@ def for_core(network: Together, board: Board, core: str) -> Together:
         kernels = {kernel.name: kernel for kernel in all_ops()[node.op].every_kernel}
         return not isinstance(ask(kernels[network.prefer[node.name]], site, board.isa), Refused)
 
-    return network._of(tuple(node for node in network.graph.nodes if is_for(node)))
+    return network.of(tuple(node for node in network.graph.nodes if is_for(node)))
 
 
 def in_assembly(network: Together, feature: str, every: int = 1) -> Together:

@@ -249,6 +249,7 @@ def test_what_the_uarts_of_the_boards_can_do() -> None:
     assert slow == {
         "riscv32imc", "riscv32imc-psram", "riscv32-zve32x", "hazard3",  # 3.6864 MHz / 16
         "arduino-uno-r4-minima", "arduino-uno-r4-wifi",  # 48 MHz / 8 / 7
+        "ek-ra8d1",  # 20 MHz / 8 / 3
     }  # fmt: skip
     for board in list_boards():
         if board.uart is not None:

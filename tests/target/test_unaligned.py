@@ -91,7 +91,7 @@ def test_steps_that_say_none_make_none(
     """Of the kernels of a Cortex-M4 every so many: what is called once becomes part of its step, and has others."""
     board = load_board("cortex-m4")
     whole = kernel_library(board.isa).network
-    program = aligned_run(whole._of(whole.graph.nodes[first::PARTS]), tmp_path, board, "-O2")
+    program = aligned_run(whole.of(whole.graph.nodes[first::PARTS]), tmp_path, board, "-O2")
     assert 0 < len(unaligned_steps(program)) < len(program.steps) / 2
 
 

@@ -155,10 +155,8 @@ def bits_fields(site: Site, p: Forest) -> dict[str, int | float | str | Const]:
 
 
 def of_bits(site: Site, p: Forest) -> Units:
-    """Features among which a NaN is looked for, by whether their sign counts."""
-    if site.x(0).dtype != "f32":
-        return {}
-    return {"positive" if _not_negative(p) else "signed": bits_count(p)}
+    """Features among which a NaN is looked for."""
+    return {"feature": bits_count(p)} if site.x(0).dtype == "f32" else {}
 
 
 def _not_negative(p: Forest) -> bool:

@@ -105,7 +105,7 @@ HOMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Not": ("integers",),
         "OneHot": ("along",),
         "Or": ("integers",),
-        "PRelu": ("mirroring",),
+        "PRelu": ("shaping",),
         "Pad": ("shaping",),
         "Pow": ("powers",),
         "QuantizeLinear": ("quantization",),
