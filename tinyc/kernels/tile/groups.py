@@ -15,6 +15,7 @@ from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.machine.frame import Frame
+from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Asm, Work, fpu_registers
 
 STREAM = "r0"
@@ -300,13 +301,15 @@ def _outputs(
     registers, and where the next output (and the stream's end) are that go there."""
     # After the first channel, r9 has the end of the stream, r5 is free; after the second, r1 too. Flags are set before
     # the last output, the first pixel's first store comes late, and the frame's early: no store stands behind another.
+    # Where instructions are ordered later, a store to the frame holds up those of outputs: it is the last.
+    early = isinstance(asm.core, ThreeStage)
     registers = ("r9", "r10", "r11", "r12")[requant.constants == 3 :]
     in_turn = requant.constants_in_turn(asm, STREAM, registers, channels, later=FIRST[0], common=common)
     first_y = f"[r14], #{channels}"  # the first store of the first pixel moves y on
     for position in range(channels):
         asm.note(f"channel {position} of four: requantize and store")
         constants, temp = next(in_turn), SECOND[0] if position else "r14"
-        if position == 2 and channels == GROUP:
+        if early and position == 2 and channels == GROUP:
             asm.op("str", "r14", places[1])
         for acc in (FIRST, SECOND) if out_c else (FIRST,):
             last_use = acc is SECOND or not out_c
@@ -326,3 +329,5 @@ def _outputs(
             asm.op("strb", FIRST[position], f"[r14, #{position - channels}]")
         elif not out_c or channels == 1:
             asm.op("strb", FIRST[0], first_y)
+    if channels == GROUP and not early:
+        asm.op("str", "r14", places[1])
