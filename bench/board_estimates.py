@@ -98,8 +98,8 @@ def section(estimates: Mapping[str, Estimates], published: Published) -> str:
     parts = [
         "Million cycles of one inference. Ours are estimates of libraries made for the board: cycles by the rules of "
         f"the {core.name} (error: {core.error}), and the waits of its flash. Such estimates were "
-        f"{SLOW_FLASH_ERROR.partition('waits ')[2]} ([cycles.md](cycles.md#with-slow-flash)); in brackets is what a "
-        f"board takes if these are off by as much: the estimate over {high} and over {low}.",
+        f"{SLOW_FLASH_ERROR.partition('waits ')[2]} ([with slow flash](cycles.md#with-slow-flash)); in brackets is "
+        f"what a board takes if these are off by as much: the estimate over {high} and over {low}.",
     ]
     for board, asked in estimates.items():
         models = list(asked[PLAIN])
