@@ -287,6 +287,9 @@ def test_the_worst_layer_is_found(tmp_path: Path) -> None:
     assert "--int16-layers '" in in_16_bits
     (figures,) = re.findall(r"the output ([\d.]+) -> ([\d.]+) dB", in_16_bits)
     assert float(figures[0]) < float(figures[1])
+    of_no_worth = said(replace(worst, name="none of them", weights_db=60.0, values_db=20.0))
+    assert "--int16-layers" not in of_no_worth, "more bits that gain nothing are no advice"
+    assert "--activations auto" in of_no_worth
     quantized = replace(quantized, plan=replace(quantized.plan, learned=False))
     assert said(worst).endswith("--rounding learned")
     assert "did no better" in said(worst, tried=True)

@@ -287,6 +287,11 @@ def advice(quantized: Quantized, layer: LayerError, inputs: Mapping[str, Array])
     if layer.value_bits == 16:
         return "its values have 16 bits already: what is lost is lost in the weights"
     before, after = _in_more_bits(quantized, layer, inputs)
+    if round(after, 1) <= round(before, 1):
+        return (
+            f"its values lose most, but with any number of bits for them alone the output goes {before:.1f} -> "
+            f"{after:.1f} dB: --activations auto tries several layers; --calibration-method percentile or mse may help"
+        )
     return (
         f"its values need more than 8 bits: --int16-layers '{pattern_of(quantized.float_graph, layer.name)}' "
         f"(the output {before:.1f} -> {after:.1f} dB, if they had any number), or "
