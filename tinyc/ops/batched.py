@@ -52,6 +52,8 @@ def finished(a: Any, y: Array, b: Array | None) -> Array:
     """Sums with bias and activation, in place."""
     if b is not None:
         y += along_rows(y, b)
+    if -np.inf < a.act.lo <= a.act.hi < np.inf:
+        return np.clip(y, np.float32(a.act.lo), np.float32(a.act.hi), out=y)  # both in one pass
     if a.act.lo != -np.inf:
         np.maximum(y, np.float32(a.act.lo), out=y)
     if a.act.hi != np.inf:

@@ -228,7 +228,11 @@ def _sums(a: Conv2D, x: Array, w: Array) -> Array:
         taps = np.ascontiguousarray(w[rows].reshape(per_group, -1).T)
         for first in range(0, len(x), at_once):
             part = view[first : first + at_once]
-            y[first : first + at_once, :, rows] = (part.reshape(-1, len(taps)) @ taps).reshape(len(part), -1, per_group)
+            into = y[first : first + at_once, :, rows]
+            if a.groups == 1:  # whole rows of y: without a copy of them
+                np.matmul(part.reshape(-1, len(taps)), taps, out=into.reshape(-1, per_group))
+            else:
+                into[:] = (part.reshape(-1, len(taps)) @ taps).reshape(into.shape)
     return y.reshape(len(x), 1, out.h, out.w, len(w))
 
 
