@@ -37,6 +37,13 @@ QUICK = {
     "build kws.onnx --board cortex-m4 --no-proof -o planned": 0,
     "build missing.onnx": 2,
 }
+# Limits that are not met: what, and how much was allowed.
+MISSED = {
+    "build kws.onnx --board cortex-m4 --no-proof --ram 40 -o small": ("RAM", "bytes", 40),
+    "build kws.onnx --board cortex-m4 --no-proof --flash 1K -o small": ("flash", "bytes", 1024),
+    "build kws.onnx --board cortex-m4 --no-proof --time 10 -o small": ("cycles", "cycles", 10),
+    "quantize kws.onnx --weights auto --flash 10": ("weights", "bytes", 10),
+}
 BUILT = {
     "build kws.onnx --board host -o kws --package cmake": 0,
     "package kws --as cpp": 0,
@@ -92,7 +99,7 @@ def check(line: str, code: int | None) -> Any:
     assert ran.exit_code == code or code is None, ran.output
     said = json.loads(ran.stdout)
     validator(closed(schema_of(words[0]))).validate(said)
-    assert isinstance(said.get("error"), dict) == (code == 2)
+    assert isinstance(said.get("error"), dict) == (code == 2 or (code == 1 and words[0] in ("build", "quantize")))
     return said
 
 
@@ -101,6 +108,15 @@ def check(line: str, code: int | None) -> Any:
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_printed_is_what_the_schema_says(folder: Path, line: str) -> None:
     check(line, QUICK[line])
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("line", MISSED)
+@pytest.mark.filterwarnings("ignore")
+def test_a_limit_that_is_not_met_has_its_figures(folder: Path, line: str) -> None:
+    (missed,) = check(line, 1)["error"]["missed"]
+    assert (missed["what"], missed["unit"], missed["limit"]) == MISSED[line]
+    assert missed["reached"] > missed["limit"]
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 from tests.load.onnx_models import build as build_onnx
 from tests.load.onnx_models import op
 from tests.unit.reports import small_report
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
 from tinyc.pipeline.building import verify_model
@@ -107,6 +107,7 @@ def test_integers_are_not_blamed_for_what_the_float_model_lacks() -> None:
     with pytest.raises(TinycError, match="below --min-top1 95") as raised:
         check_limits(less, Options(min_top1=95.0), "kws.onnx")
     assert "the float model itself has 93.00% on these inputs: train it further" in str(raised.value.hint)
+    assert raised.value.missed == [Missed("top-1", "percent", 95.0, 92.0)]
     with pytest.raises(TinycError, match=r"below --min-top1 92\.5") as raised:
         check_limits(less, Options(min_top1=92.5), "kws.onnx")
     assert "tinyc quantize kws.onnx" in str(raised.value.hint)

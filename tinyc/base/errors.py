@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import field
 
 from tinyc.base.dataclass import dataclass
@@ -37,29 +37,51 @@ class Loc:
         return visible(f"{self.file}: {' '.join(parts)}" if parts else self.file)
 
 
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A limit that could not be met, for programs that read it."""
+
+    what: str  # flash, RAM, cycles, weights, top-1, SQNR ...
+    unit: str  # bytes, cycles, percent, dB
+    limit: float
+    reached: float  # the nearest to the limit that was come to
+
+
 class TinycError(Exception):
     """Something that the user can understand and act on: what, where, and what to do next.
 
     `exit_code` is what the command line returns: 1 when tinyc ran and the answer is no (outputs
-    differ, the model does not fit), 2 when it could not run (bad input, missing tool).
+    differ, the model does not fit), 2 when it could not run (bad input, missing tool). `missed`: the limits that
+    are not met, where these are why.
     """
 
-    def __init__(self, message: str, where: Loc | None = None, hint: str = "", exit_code: int = 2) -> None:
+    def __init__(
+        self,
+        message: str,
+        where: Loc | None = None,
+        hint: str = "",
+        exit_code: int = 2,
+        missed: Sequence[Missed] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
         self.exit_code = exit_code
+        self.missed = missed
+
+    def but(self, message: str | None = None, where: Loc | None = None, hint: str | None = None) -> TinycError:
+        """The same error in other words, at another place."""
+        hint = self.hint if hint is None else hint
+        return TinycError(message or self.message, where or self.where, hint, self.exit_code, self.missed)
 
     def located(self, where: Loc | None) -> TinycError:
         """The same error with a place, unless it already has one."""
-        if self.where is not None or where is None:
-            return self
-        return TinycError(self.message, where, self.hint, self.exit_code)
+        return self if self.where is not None or where is None else self.but(where=where)
 
     def hinted(self, hint: str) -> TinycError:
         """The same error with what to do next, unless it says that already."""
-        return self if self.hint else TinycError(self.message, self.where, hint, self.exit_code)
+        return self if self.hint else self.but(hint=hint)
 
     def __str__(self) -> str:
         lines = [f"error: {self.message}"]

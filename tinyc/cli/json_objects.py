@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tinyc.base.dataclass import dataclass
+from tinyc.base.errors import Missed
 from tinyc.base.serial_line import DescribedPort
 from tinyc.bench import BenchReport
 from tinyc.bench.compare import BenchChange
@@ -102,7 +103,7 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
 def schema_of(command: str) -> Schema:
     """The JSON Schema of what a command prints with --json."""
     parts: dict[str, Schema] = {}
-    error = Shape(None, {"message": str, "where": str | None, "hint": str})
+    error = Shape(None, {"message": str, "where": str | None, "hint": str, "missed": tuple[Missed, ...]})
     objects = [_object(shape, parts) for shape in (*shapes()[command], Shape(None, {"error": error}))]
     return {
         "$schema": DIALECT,

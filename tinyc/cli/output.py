@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -83,7 +84,10 @@ class Output:
 
     def error(self, error: TinycError) -> None:
         """The error on stderr, and as an object on stdout in JSON mode, unless results are there already."""
-        self.json({"error": {"message": error.message, "where": _text(error.where), "hint": error.hint}})
+        missed = [asdict(each) for each in error.missed]
+        self.json(
+            {"error": {"message": error.message, "where": _text(error.where), "hint": error.hint, "missed": missed}}
+        )
         self._say("error: ", "bold red", error.message, "bold")
         if error.where is not None:
             self.stderr.print(Text(f"  --> {error.where}"), soft_wrap=True)

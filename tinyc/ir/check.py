@@ -42,7 +42,7 @@ def check(graph: Graph, stage: str, ops: Mapping[str, Rules]) -> None:
         for node in graph.nodes:
             check_types(node, graph.values, ops)
     except TinycError as e:
-        raise TinycError(f"{e.message} (found after stage '{stage}')", e.where, e.hint, e.exit_code) from e
+        raise e.but(f"{e.message} (found after stage '{stage}')") from e
 
 
 def _check_names(graph: Graph) -> None:

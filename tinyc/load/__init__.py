@@ -108,7 +108,7 @@ def _advised(error: TinycError) -> TinycError:
     hint = (
         "docs/operators.md says what tinyc takes of this operator" if operator else "export or convert the model again"
     )
-    return TinycError(error.message, error.where, hint, error.exit_code)
+    return error.but(hint=hint)
 
 
 _Scaled = Callable[[Graph], Graph] | None

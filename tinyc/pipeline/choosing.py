@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.board import Board
 from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.select import Choice, fastest, optimized_for_size, repriced
@@ -198,6 +198,7 @@ def _best(offers: Offers, worth: Worth, limits: Limits, flash_of: Callable[[Fami
             f"the fastest takes about {fast.cycles:,}",
             hint="a larger --time, --flash or --ram",
             exit_code=1,
+            missed=[Missed("cycles", "cycles", limits.cycles, fast.cycles)],
         )
     if best is None and offers.every is not offers.front:
         best = offers.every.best(worth, limits, flash_of)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
@@ -59,6 +59,7 @@ def check_flash(program: Program, taken: int, asked: int) -> None:
         layer.node.where,
         f"`--prefer flash --flash {taken}` builds it; this layer has the most constants, {layer.const_bytes:,} bytes",
         exit_code=1,
+        missed=[Missed("flash", "bytes", asked, taken)],
     )
 
 

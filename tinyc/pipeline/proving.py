@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyc import __version__
-from tinyc.base.errors import Loc, TinycError
+from tinyc.base.errors import Loc, Missed, TinycError
 from tinyc.base.files import sha256_of_file
 from tinyc.board import Board
 from tinyc.emit.library import Proof, with_proof
@@ -387,6 +387,7 @@ def check_ram(compiled: Compiled, options: Options) -> None:
         layer.node.where,
         "; ".join(helps),
         exit_code=1,
+        missed=[Missed("RAM", "bytes", budget, plan.arena_bytes)],
     )
 
 
@@ -407,6 +408,7 @@ def check_compiled_flash(compiled: Compiled, size: LibrarySize, options: Options
         f"kernels were chosen by estimates of their code; `--prefer flash` {smaller}; this layer has the most "
         f"constants, {layer.const_bytes:,} bytes",
         exit_code=1,
+        missed=[Missed("flash", "bytes", budget, taken)],
     )
 
 
@@ -422,7 +424,7 @@ def check_program_fits(board: Board, compiled: Compiled, size: LibrarySize | Non
         else:
             layer = max(program.steps, key=lambda step: step.live_bytes)
             worst = f"most memory: {layer.title} '{layer.node.name}' with {layer.live_bytes:,} bytes in and out"
-        raise TinycError(error.message, layer.node.where, f"{worst}; {error.hint}", error.exit_code) from error
+        raise error.but(where=layer.node.where, hint=f"{worst}; {error.hint}") from error
 
 
 def _counted(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Site
@@ -143,6 +143,7 @@ def need_ram(graph: Graph, ram_bytes: int, forced: Collection[str]) -> None:
             f"values that are needed at once take {least:,} bytes even in int8, the budget for them is {ram_bytes:,}",
             hint="give a larger budget, or leave out --activations auto: layers that run row by row need less",
             exit_code=1,
+            missed=[Missed("activations", "bytes", ram_bytes, least)],
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
 from tinyc.quantize.recurrent import narrowable, weights_of
@@ -113,6 +113,7 @@ def _least(elements: Sequence[int], budget: int) -> int:
             f"4-bit weights take {least:,} bytes, the budget for weights is {budget:,}: {least - budget:,} too few",
             hint="give a larger budget, or a smaller model",
             exit_code=1,
+            missed=[Missed("weights", "bytes", budget, least)],
         )
     return least
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe
 from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
@@ -90,6 +90,7 @@ def choose_values(
                 f"{reached(choices[-1]):.1f} dB",
                 hint="a smaller --min-sqnr, --weights int8, --rounding learned, or a larger --ram",
                 exit_code=1,
+                missed=[Missed("SQNR", "dB", aim, reached(choices[-1]))],
             )
         return chosen.wide
     if recipe.max_loss is None and recipe.ram_bytes is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tinyc.base import paths
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import TinycError
+from tinyc.base.errors import Missed, TinycError
 from tinyc.board import Board
 from tinyc.toolchain.compile import HARNESS_FLAGS, WARNING_FLAGS, link_alone
 from tinyc.toolchain.compilers import Toolchain
@@ -119,4 +119,5 @@ def _does_not_fit(board: Board, memory: str, needed: int, there: int, parts: str
         f"the board has {there:,}: {needed - there:,} too few",
         hint="choose a larger board (`tinyc boards`), or a smaller model",
         exit_code=1,
+        missed=[Missed(memory, "bytes", there, needed)],
     )

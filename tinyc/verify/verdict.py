@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import Loc, TinycError
+from tinyc.base.errors import Loc, Missed, TinycError
 from tinyc.base.output_folder import REPORT_FILE
 from tinyc.options.build import Options
 from tinyc.options.recipe import Recipe
@@ -119,14 +119,12 @@ def check_limits(accuracy: Accuracy | None, options: Options, model: str) -> Non
             raise TinycError(f"{flag}: {name} of this model is not known", where, _UNKNOWN[name])
     if options.baseline is not None:
         limits += _of_baseline(options.baseline, options.max_drop, figures)
-    low = [
-        f"{name} is {_said(name, figures[name])}, below {said}"
-        for name, limit, said in limits
-        if figures[name] < limit - _ROUNDING
-    ]
+    low = [(name, limit, said) for name, limit, said in limits if figures[name] < limit - _ROUNDING]
     if low:
+        words = "; ".join(f"{name} is {_said(name, figures[name])}, below {said}" for name, _, said in low)
         remedy = _beyond_float(accuracy, options) or remedy_of(fast=options.effort == "fast", model=model)
-        raise TinycError(f"the integers are too inaccurate: {'; '.join(low)}", where, remedy, exit_code=1)
+        missed = [Missed(name, "dB" if name == "SQNR" else "percent", limit, figures[name]) for name, limit, _ in low]
+        raise TinycError(f"the integers are too inaccurate: {words}", where, remedy, exit_code=1, missed=missed)
 
 
 def _beyond_float(accuracy: Accuracy | None, options: Options) -> str:
