@@ -20,7 +20,7 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its function once, and the call of the step
 _TAKEN = "`tinyc inspect KERNEL` says what a kernel takes"
@@ -88,7 +88,7 @@ def candidates(
     """
     choices = {}
     for node in graph.nodes:
-        if all_ops()[node.op].view:
+        if op_of(node).view:
             continue
         try:
             site = Site(graph, node, numerics, core, isa)
@@ -100,7 +100,7 @@ def candidates(
 
 def _in_float32(graph: Graph, node: Node) -> str:
     """What to do about a layer that no integer kernel runs."""
-    if all_ops()[node.op].float32 is None or graph.values[node.outputs[0]].quant is None:
+    if op_of(node).float32 is None or graph.values[node.outputs[0]].quant is None:
         return _TAKEN
     return f"--float-layers '{node.layer}' runs this layer in float32, --float-fallback every layer like it; {_TAKEN}"
 
@@ -140,12 +140,12 @@ def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | Non
         missing.append((failed.__doc__ or failed.__name__).strip())
     if missing:
         return Refused("; ".join(missing))
-    return kernel.offer(site, params() if params else all_ops()[site.node.op].prepared(site))
+    return kernel.offer(site, params() if params else op_of(site.node).prepared(site))
 
 
 def _candidates(site: Site, kernel_name: str | None, flash: SlowFlash | None) -> list[Choice]:
     """A Choice for every kernel that can run the node, in the operator's order: best first where costs are equal."""
-    op = all_ops()[site.node.op]
+    op = op_of(site.node)
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     fitting = []

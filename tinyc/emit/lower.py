@@ -16,7 +16,7 @@ from tinyc.emit.program import Place, Program, ProgramState, Step
 from tinyc.emit.row_tables import row_step, shared_out
 from tinyc.ir.graph import Graph, Node, State
 from tinyc.kernel.kernel import Arg, Call, Const, Copied, In
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.plan.answer import Plan
 
 
@@ -126,7 +126,7 @@ def _place(graph: Graph, value: str, plan: Plan) -> Place:
 def _macs(node: Node, plan: Plan, index: int) -> int:
     """Of a window; incremental: of as many calls as give a window."""
     site = plan.forms[index].choice.site
-    macs = all_ops()[node.op].macs(site)
+    macs = op_of(node).macs(site)
     if not plan.problem.hop:
         return macs
     calls = -(-window_rows(site.graph, plan.problem) // plan.problem.hop)

@@ -17,7 +17,7 @@ from tinyc.ir.graph import Graph, Node, Value
 from tinyc.kernel.site import Site
 from tinyc.load import load_model, unsupported
 from tinyc.load.states import Asked
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.passes import normalize
 from tinyc.passes.inputs import take_inputs_as_computed
 
@@ -129,7 +129,7 @@ def _node(graph: Graph, index: int, node: Node) -> NodeFacts:
         origin=tuple(str(loc) for loc in node.origin),
         inputs=tuple(_tensor(graph.values[name]) for name in names),
         outputs=tuple(_tensor(graph.values[name]) for name in node.outputs),
-        macs=all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)),
+        macs=op_of(node).macs(Site(graph, node, Numerics.OURS)),
         const_bytes=sum(graph.consts[name].nbytes for name in names if name in graph.consts),
     )
 

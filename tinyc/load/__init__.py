@@ -16,7 +16,7 @@ from tinyc.ir.graph import Graph
 from tinyc.kernel.site import Site
 from tinyc.load.problems import read_bytes
 from tinyc.load.states import Asked
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 
 _OTHERS = (  # first bytes of what people give by mistake -> what it is, what to do
     (b"\x89HDF", "a Keras HDF5 model", "convert it with tf.lite.TFLiteConverter, or with tf2onnx"),
@@ -63,7 +63,7 @@ def _check_size(graph: Graph) -> None:
     for node in graph.nodes:
         kernel = getattr(node.attrs, "kernel", ())  # of a pooling operator, whose taps are looked at one by one, too
         taps = math.prod(kernel) * graph.values[node.outputs[0]].elements if kernel else 0
-        macs += all_ops()[node.op].macs(Site(graph, node, Numerics.OURS)) + taps
+        macs += op_of(node).macs(Site(graph, node, Numerics.OURS)) + taps
         check_macs(macs, node.where)
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import pkgutil
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tinyc.base.errors import Loc
@@ -16,23 +16,41 @@ from tinyc.ops.op import Op, Trait
 Kind = type | Trait  # a class of attributes, or what several operators have in common
 
 
-@cache
-def _operators() -> tuple[dict[str, Op], dict[type, Op]]:
-    """By name, in alphabetical order, and by the class of their attributes."""
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    ops = [module.OP for module in modules if hasattr(module, "OP")]
-    return {op.name: op for op in ops}, {op.attrs: op for op in ops}
+class _Operators(Mapping[str, Op]):
+    """Each operator is `OP` of the module of its name beside this one, which is imported when somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._modules = {info.name for info in pkgutil.iter_modules(__path__)}
+        self._imported: dict[str, Op] = {}
+
+    def __getitem__(self, name: str) -> Op:
+        if name not in self._imported:
+            if name not in self._modules:
+                raise KeyError(name)
+            module = importlib.import_module(f"{__name__}.{name}")
+            if not hasattr(module, "OP"):
+                raise KeyError(name)
+            self._imported[name] = module.OP
+        return self._imported[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in sorted(self._modules) if name in self)
+
+    def __len__(self) -> int:
+        return builtins.sum(1 for _ in self)  # `sum` is an operator here
 
 
-def all_ops() -> dict[str, Op]:
+_OPERATORS = _Operators()
+
+
+def all_ops() -> Mapping[str, Op]:
     """Operators by name, in alphabetical order."""
-    return _operators()[0]
+    return _OPERATORS
 
 
 def op_of(node: Node) -> Op:
     """The operator of the node."""
-    return all_ops()[node.op]
+    return _OPERATORS[node.op]
 
 
 def is_a(node: Node, *kinds: Kind) -> bool:
@@ -41,8 +59,8 @@ def is_a(node: Node, *kinds: Kind) -> bool:
 
 
 def op_with(attrs: Any) -> Op:
-    """The operator whose attributes these are: every operator has a class of its own for them."""
-    return _operators()[1][type(attrs)]
+    """The operator whose attributes these are: every operator has a class of its own for them, in its module."""
+    return _OPERATORS[type(attrs).__module__.removeprefix(f"{__name__}.")]
 
 
 def node_of(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import Graph
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.verify.report import Change
 
 _VIEW = "the same bytes under another shape: no code, no copy"
@@ -25,7 +25,7 @@ def changes_of(loaded: Graph, whole: Graph, reduced: Graph) -> tuple[Change, ...
 def _nodes(loaded: Graph, whole: Graph) -> Iterator[Change]:
     views, layers = set[Loc](), set[Loc]()
     for node in whole.nodes:
-        (views if all_ops()[node.op].view else layers).update(node.origin)
+        (views if op_of(node).view else layers).update(node.origin)
     told = set(layers)
     for node in loaded.nodes:
         for loc in node.origin:

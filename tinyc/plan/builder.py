@@ -15,7 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.choose.select import Choice, layers_of
 from tinyc.ir.graph import Graph, Node, Shape
 from tinyc.kernel.kernel import SCRATCH_ALIGN, In, Rows
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.plan.moves import Moves, moves_of
 from tinyc.plan.problem import Form, Layer, Problem, SlidingInput, TensorRows
 from tinyc.plan.row_forms import Candidates, height_of, useful, walks_of
@@ -59,7 +59,7 @@ class Builder:
         self.moves = moves
         self.views = {**moves.views, **{name: cut.of for name, cut in moves.cuts.items()}}
         self.nodes = {
-            node.name: node for node in graph.nodes if not all_ops()[node.op].view and node.outputs[0] not in moves.cuts
+            node.name: node for node in graph.nodes if not op_of(node).view and node.outputs[0] not in moves.cuts
         }
         self.tokens = self._tokens()
         self.tensors = self._tensors()

@@ -15,7 +15,7 @@ from tinyc.choose.slow_flash import slowed
 from tinyc.ir.graph import Node, Shape
 from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.plan.problem import Form, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
@@ -193,7 +193,7 @@ def row_forms(choice: Choice, at_a_time: int = 1) -> Iterator[RowForm]:
     if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
         inplace = (0,) if call.rows.buffered else ()
         yield RowForm(call, choice.scratch_bytes, choice.cost, offer.special, inplace)
-    elif all_ops()[site.node.op].rowwise(site):
+    elif op_of(site.node).rowwise(site):
         yield from _one_row(choice, at_a_time)
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyc.ir.graph import Graph, Node, State
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 
 
 def views_of(graph: Graph) -> dict[str, str]:
     """value -> the value whose bytes it is, for what reshapes make."""
     views: dict[str, str] = {}
     for node in graph.nodes:
-        if all_ops()[node.op].view:
+        if op_of(node).view:
             views[node.outputs[0]] = views.get(node.inputs[0], node.inputs[0])
     return views
 
@@ -40,7 +40,7 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
         alone = [other.after for other in graph.states].count(state.after) == 1
         if maker is None or not alone or state.after in graph.outputs:
             continue
-        if all_ops()[maker.op].view or any(views.get(name, name) == state.name for name in graph.sinks):
+        if op_of(maker).view or any(views.get(name, name) == state.name for name in graph.sinks):
             continue
         if all(reader is maker or before(reader, maker) for reader in _readers(graph, views, state)) and _may(
             maker, state
@@ -51,7 +51,7 @@ def overwritten(graph: Graph) -> Mapping[str, str]:
 
 def _readers(graph: Graph, views: Mapping[str, str], state: State) -> list[Node]:
     """The nodes that read the state's bytes, by any name."""
-    nodes = [node for node in graph.nodes if not all_ops()[node.op].view]
+    nodes = [node for node in graph.nodes if not op_of(node).view]
     return [node for node in nodes if any(views.get(name, name) == state.name for name in node.inputs)]
 
 
@@ -59,7 +59,7 @@ def _may(maker: Node, state: State) -> bool:
     """Whether the node, if it reads the state itself, may write over it."""
     reads = [index for index, name in enumerate(maker.inputs) if name == state.name]
     pair = (maker.outputs.index(state.after), *reads)
-    return not reads or pair in all_ops()[maker.op].updates
+    return not reads or pair in op_of(maker).updates
 
 
 class _Before:

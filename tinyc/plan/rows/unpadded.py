@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Graph, Node, Value
-from tinyc.ops import all_ops
+from tinyc.ops import op_of
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import whole
 
@@ -59,7 +59,7 @@ def _timed(graph: Graph, node: Node) -> list[str]:
 
 def _windowed(graph: Graph, node: Node) -> bool:
     moves = hasattr(node.attrs, "pad") and hasattr(node.attrs, "stride") and node.op != "transpose_conv2d"
-    return moves and not all_ops()[node.op].view and _rows(graph, node.outputs[0]) > 1
+    return moves and not op_of(node).view and _rows(graph, node.outputs[0]) > 1
 
 
 def _needed(graph: Graph, node: Node, out_span: Span) -> Span:
