@@ -7,11 +7,12 @@ The standard calling convention: a0-a7 arguments, s0-s11 belong to the caller, g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tinyc.machine.assembly import call_frame
 from tinyc.machine.cores import CORES
+from tinyc.machine.frame import Frame
 from tinyc.machine.lines import Line
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Operand
@@ -27,7 +28,19 @@ SHORT_REGISTERS = frozenset({"s0", "s1", *(f"a{number}" for number in range(6))}
 _SHORT_IN_PLACE = frozenset({"and", "or", "xor", "sub", "srli", "srai", "andi"})
 _SHORT_ANYWHERE = frozenset({"add", "addi", "slli"})
 _REACH = 2048  # what an addition goes, in both directions
+_STACK = 16  # bytes that the stack pointer is a multiple of
 _HAZARD3 = CORES["hazard3"]
+
+
+class RiscvFrame(Frame):
+    """The stack of a function of RV32IM, what it saved among the words by name."""
+
+    def __init__(self, names: Iterable[str], below: int = 0, above: int = 0) -> None:
+        super().__init__(names, below, above, saved=0)
+        self.size += -self.size % _STACK
+
+    def at(self, name: str) -> str:
+        return f"{self.place(name)}(sp)"
 
 
 class RiscvAsm(PlainAsm):

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel, writing
 from tinyc.kernels.form.function import RV32, LayerFunction, twin
-from tinyc.machine.frame import Frame
-from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 from tinyc.machine.work import Work
 
 _SUMS = (*SAVED, "t3", "t4", "t5", "t6")
@@ -137,17 +136,14 @@ class _BlocksWriter(_Writer):
         super().__init__(tile)
         places = [f"place{pixel}" for pixel in range(1, tile.pixels)]
         names = [*SAVED, "ra", "x", "channels_end", "odd", "taps_end", "least", "greatest", *places]
-        self.frame = Frame(names, above=-4 * len(names) % 16, saved=0)
-
-    def at(self, name: str) -> str:
-        return f"{self.frame.place(name)}(sp)"
+        self.frame = RiscvFrame(names)
 
     def write(self) -> RiscvAsm:
         asm, tile = self.asm, self.tile
         self._enter()
         with asm.loop("block", "block", aligned=False):
             self.tap(0, begins=True)
-            asm.op("lw", "t0", self.at("odd"))
+            asm.op("lw", "t0", self.frame.at("odd"))
             asm.branch("beqz", "next", "t0")
             with asm.loop("to odd", "odd block", aligned=False, of_call=True):  # counted by the caller, as what follows
                 asm.branch("bnez", "odd", "t0")
@@ -162,8 +158,8 @@ class _BlocksWriter(_Writer):
                 self.advance(2)
                 asm.branch("bne", "taps", "a0", "a2")
             if tile.groups > 1:
-                asm.op("lw", "a6", self.at("least"))
-                asm.op("lw", "a7", self.at("greatest"))
+                asm.op("lw", "a6", self.frame.at("least"))
+                asm.op("lw", "a7", self.frame.at("greatest"))
             for group in reversed(range(tile.groups)):  # a pixel that is not there is written over
                 self._bytes(group)
             self._next_block()
@@ -181,20 +177,20 @@ class _BlocksWriter(_Writer):
         asm.save(self.frame.size, (*SAVED, "ra"), ("a0",))
         for pixel in range(1, tile.pixels):
             asm.op("lw", "t0", f"{4 * pixel}(a6)")
-            asm.op("sw", "t0", self.at(f"place{pixel}"))
+            asm.op("sw", "t0", self.frame.at(f"place{pixel}"))
         asm.op("andi", "t0", "a2", "1")
-        asm.op("sw", "t0", self.at("odd"))
+        asm.op("sw", "t0", self.frame.at("odd"))
         self.end_of_taps()
         asm.op("slli", "a4", "a4", str((16 * tile.lanes).bit_length() - 1))
         asm.op("lw", "a6", "16(a3)")
         asm.op("lw", "a7", "20(a3)")
         asm.op("lw", "a3", "0(a3)")
         asm.op("add", "a4", "a4", "a3")
-        asm.op("sw", "a4", self.at("channels_end"))
+        asm.op("sw", "a4", self.frame.at("channels_end"))
         if tile.groups > 1:
-            asm.op("sw", "a2", self.at("taps_end"))
-            asm.op("sw", "a6", self.at("least"))
-            asm.op("sw", "a7", self.at("greatest"))
+            asm.op("sw", "a2", self.frame.at("taps_end"))
+            asm.op("sw", "a6", self.frame.at("least"))
+            asm.op("sw", "a7", self.frame.at("greatest"))
 
     def _bytes(self, group: int) -> None:
         """The outputs of three pixels."""
@@ -203,7 +199,7 @@ class _BlocksWriter(_Writer):
         places = ("a5" if group == 0 else "a2", "a0", "ra")
         for number, place in enumerate(places):
             if place != "a5":
-                asm.op("lw", place, self.at(f"place{3 * group + number}"))
+                asm.op("lw", place, self.frame.at(f"place{3 * group + number}"))
                 asm.op("add", place, place, "a5")
         for lane in range(self.tile.lanes):
             self._channel(*self.sums(group, lane), lane, places)
@@ -236,10 +232,10 @@ class _BlocksWriter(_Writer):
 
     def _next_block(self) -> None:
         asm, tile = self.asm, self.tile
-        asm.op("lw", "t0", self.at("channels_end"))
-        asm.op("lw", "a0", self.at("x"))
+        asm.op("lw", "t0", self.frame.at("channels_end"))
+        asm.op("lw", "a0", self.frame.at("x"))
         if tile.groups > 1:
-            asm.op("lw", "a2", self.at("taps_end"))
+            asm.op("lw", "a2", self.frame.at("taps_end"))
         asm.add("a3", "a3", 16 * tile.lanes)
         asm.add("a5", "a5", tile.lanes)
         asm.branch("bne", "block", "a3", "t0")

@@ -4,20 +4,17 @@ layer. A channel's weights stay in registers, and as many of its pixels, so that
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Offer, Once, Out, Refused, SpecializedKernel
+from tinyc.kernel.kernel import Once, writing
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
-from tinyc.kernels.form.function import RV32, LayerFunction
-from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
-from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
-from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
-from tinyc.kernels.stream import depthwise_matrix_of
-from tinyc.machine.frame import Frame
-from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish
+from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _MOST_TAPS = 10  # with as many pixels in registers
 _REACH = 2048  # bytes that a load or store goes from its register
@@ -53,10 +50,7 @@ class _Writer:
         self.least, self.greatest = next(free, ""), next(free, "")
         self.saved = (*SAVED, "ra")
         names = (*self.saved, "w", "channels", "x", "y", "last", "end")
-        self.frame = Frame(names, above=-4 * len(names) % 16, saved=0)
-
-    def at(self, name: str) -> str:
-        return f"{self.frame.place(name)}(sp)"
+        self.frame = RiscvFrame(names)
 
     def write(self) -> RiscvAsm:
         """a0 weights, a1 channels, a2 x, a3 y."""
@@ -64,7 +58,7 @@ class _Writer:
         asm.save(self.frame.size, self.saved, ("a0", "a1", "a2", "a3"))
         asm.op("li", "t0", str(layer.channels))
         asm.op("add", "t0", "t0", "a3")
-        asm.op("sw", "t0", self.at("last"))
+        asm.op("sw", "t0", self.frame.at("last"))
         if self.greatest:
             asm.op("li", self.least, str(layer.finish.low))
             asm.op("li", self.greatest, str(layer.finish.high))
@@ -73,8 +67,8 @@ class _Writer:
             asm.note("pixels above the first output")
             self._begin()
             self._rows()
-            asm.op("lw", self.y, self.at("y"))
-            asm.op("lw", self.sum, self.at("last"))
+            asm.op("lw", self.y, self.frame.at("y"))
+            asm.op("lw", self.sum, self.frame.at("last"))
             asm.branch("bne", "channel", self.y, self.sum)
         asm.restore()
         return asm
@@ -82,8 +76,8 @@ class _Writer:
     def _constants(self) -> None:
         """Weights times 2^scale, so that sums are."""
         asm, layer = self.asm, self.layer
-        asm.op("lw", self.product, self.at("w"))
-        asm.op("lw", self.sum, self.at("channels"))
+        asm.op("lw", self.product, self.frame.at("w"))
+        asm.op("lw", self.sum, self.frame.at("channels"))
         for tap, weight in enumerate(self.weights):
             asm.op("lb", weight, f"{tap}({self.product})")
         for register, place in layer.finish.registers(self.start, self.mult, self.shift, self.more):
@@ -92,15 +86,15 @@ class _Writer:
             asm.op("slli", weight, weight, str(layer.finish.scale))
         for register, name, step in ((self.product, "w", layer.k_h), (self.sum, "channels", 16)):
             asm.add(register, register, step)
-            asm.op("sw", register, self.at(name))
+            asm.op("sw", register, self.frame.at(name))
 
     def _begin(self) -> None:
         asm = self.asm
-        asm.op("lw", self.x, self.at("x"))
-        asm.op("lw", self.y, self.at("y"))
+        asm.op("lw", self.x, self.frame.at("x"))
+        asm.op("lw", self.y, self.frame.at("y"))
         for register, name in ((self.x, "x"), (self.y, "y")):
             asm.add(self.sum, register, 1)
-            asm.op("sw", self.sum, self.at(name))
+            asm.op("sw", self.sum, self.frame.at(name))
         for pixel, register in enumerate(self.pixels[:-1]):
             asm.op("lb", register, f"{pixel * self.layer.channels}({self.x})")
         self._add(self.x, (self.layer.k_h - 1) * self.layer.channels)
@@ -126,7 +120,7 @@ class _Writer:
                     self._add(self.x, step)
                     self._add(self.y, step)
                 if turns > 1:
-                    asm.op("lw", self.sum, self.at("end"))
+                    asm.op("lw", self.sum, self.frame.at("end"))
                     asm.branch("bne", "rows", self.y, self.sum)
         for output in range(rest):
             self._output(output)
@@ -134,7 +128,7 @@ class _Writer:
     def _end_of(self, size: int) -> None:
         self.asm.op("li", self.sum, str(size))
         self.asm.op("add", self.sum, self.sum, self.y)
-        self.asm.op("sw", self.sum, self.at("end"))
+        self.asm.op("sw", self.sum, self.frame.at("end"))
 
     def _output(self, output: int) -> None:
         """The pixel of its last tap is loaded over that of the first tap of the output before."""
@@ -170,51 +164,24 @@ def takes(site: Site) -> bool:
     return near and (a.stride.h, a.dilation.h) == (1, 1) and not any(a.pad) and site.x(0).shape[0] == 1
 
 
-def _special(layer: ColumnLayer) -> SpecializedKernel:
-    """The function of the layer."""
-    parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *x", "int8_t *y")
-    contract = f"""\
-/* depthwise_conv2d {layer.k_h}x1 on RV32IM ({HEADER}): {layer.out_h} pixels of {layer.channels}
- * channels. */"""
-    window = {"k_h": 1, "k_w": layer.k_h, "stride": 1, "dilation": 1}  # the column as a row
-    image = {"in_w": layer.out_h + layer.k_h - 1, "out_w": layer.out_h, "out_c": layer.channels}
-    weights = {"lanes": 1, "tap": 1, "block": layer.k_h}
-    portable = taps_twin(parameters, ("&x", "NULL"), window | image | weights, layer.finish)
-    function = LayerFunction(contract, _column(layer).function("@", parameters), portable, isa=RV32)
-    stem = f"tc_depthwise_conv2d_column_s8_rv32_{layer.k_h}x{layer.channels}"
-    return function.named(stem, "tc_rv32.h", HEADER)
+def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
+    """The whole image, one channel of it after the other."""
+    layer = ColumnLayer(p.w.shape[0], site.y().shape[1], len(p.bias), finish)
+    k_h, out_h, channels = layer.k_h, layer.out_h, layer.channels
+    fields = {"k_h": 1, "k_w": k_h, "stride": 1, "dilation": 1}  # the column as a row
+    fields |= {"in_w": out_h + k_h - 1, "out_w": out_h, "out_c": channels}
+    return DepthwiseTile(
+        code=Once(lambda: writing(_column, layer)),
+        name=f"tc_depthwise_conv2d_column_s8_rv32_{k_h}x{channels}",
+        kernel=f"{k_h}x1",
+        extent=f"{out_h} pixels of {channels} channels",
+        fields=fields | {"lanes": 1, "tap": 1, "block": k_h},
+        weights=Once(lambda: np.ascontiguousarray(p.w.reshape(k_h, -1).T).astype(np.int8)),
+        layout="[out_c][k_h]",
+        weight_bytes=k_h * channels,
+        is_whole=True,
+    )
 
 
-def _lower(p: ConvParams, channels: Const) -> Call:
-    taps = np.ascontiguousarray(p.w.reshape(p.w.shape[0], -1).T).astype(np.int8)
-    return Call((Const(taps, "[out_c][k_h]", "w"), channels, In(0), Out()))
-
-
-def _cost(layer: ColumnLayer) -> Cost:
-    asm = _column(layer)
-    constants = (layer.k_h + 16) * layer.channels
-    executed = int(asm.work().instructions * ARMV7M_SHARE)
-    fetches = Fetches.around(constants, asm.code_bytes, executed)
-    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
-
-
-def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    proved = finished(depthwise_matrix_of(p), p.bias)
-    if proved is None:
-        return Refused(PROVED)
-    layer = ColumnLayer(p.w.shape[0], site.y().shape[1], len(p.bias), proved.finish)
-    return Offer(0, _cost(layer), Once(lambda: _lower(p, proved.const)), Once(lambda: _special(layer)))
-
-
-KERNELS = (
-    Kernel(
-        "tc_depthwise_conv2d_column_s8_rv32",
-        _offer,
-        isa=ISA,
-        when=(is_s8, takes),
-        asks=PROVED,
-        inplace=(0,),
-        shrinks=True,
-        written=True,
-    ),
-)
+_KERNEL = depthwise_kernel("tc_depthwise_conv2d_column_s8_rv32", _tile, is_s8, takes)
+KERNELS = (replace(_KERNEL, inplace=(0,), shrinks=True),)

@@ -51,8 +51,7 @@ from tinyc.kernels.scalar.rv32_conv import (
 )
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import matrix_of
-from tinyc.machine.frame import Frame
-from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 from tinyc.machine.work import Work
 
 _LANES, _WORDS = 12, 3  # outputs of a call, and words of their weights
@@ -103,11 +102,8 @@ class _DenseWriter:
 
     def __init__(self, tile: DenseTile) -> None:
         self.tile, self.asm = tile, RiscvAsm()
-        self.frame = Frame([*_NAMES, "sums"], above=4 * (tile.lanes - 1 + -(len(_NAMES) + tile.lanes) % 4), saved=0)
+        self.frame = RiscvFrame([*_NAMES, "sums"], above=4 * (tile.lanes - 1))
         self.sums, self.high = _SUMS[: 2 * tile.words], _HIGH[: 2 * tile.words]
-
-    def at(self, name: str) -> str:
-        return f"{self.frame.place(name)}(sp)"
 
     def write(self) -> RiscvAsm:
         asm, tile = self.asm, self.tile
@@ -120,7 +116,7 @@ class _DenseWriter:
                 for tap in range(tile.segment):
                     self._tap(tap)
                 self._join()
-                asm.op("lw", _ODD, self.at("end"))
+                asm.op("lw", _ODD, self.frame.at("end"))
                 asm.add("a0", "a0", tile.segment)
                 asm.add("a1", "a1", tile.lanes * tile.segment)
                 asm.add("a3", "a3", 8)
@@ -128,8 +124,8 @@ class _DenseWriter:
             self._take_apart()
             self._bytes()
             asm.branch("bnez", "block", _ODD)
-        asm.op("lw", "a0", self.at("out"))
-        asm.op("lw", "a1", self.at("fixes"))
+        asm.op("lw", "a0", self.frame.at("out"))
+        asm.op("lw", "a1", self.frame.at("fixes"))
         asm.op("sw", "a1", "0(a0)")
         asm.restore()
         self._fix()
@@ -155,7 +151,7 @@ class _DenseWriter:
         """The sums of segments begin at -2^15 for each."""
         asm = self.asm
         for register, name in (("a0", "x"), ("a3", "starts"), ("t6", "raised")):
-            asm.op("lw", register, self.at(name))
+            asm.op("lw", register, self.frame.at(name))
         for total, high in zip(self.sums, self.high, strict=True):
             asm.op("sub", total, "zero", "t6")
             asm.op("li", high, "0")
@@ -200,12 +196,12 @@ class _DenseWriter:
         for total, high in zip(self.sums, self.high, strict=True):
             asm.op("slli", "a0", high, "16")
             asm.op("sub", total, total, "a0")
-        asm.op("lw", "a0", self.at("fixes"))
+        asm.op("lw", "a0", self.frame.at("fixes"))
         asm.op("lh", "a4", "0(a0)")
         asm.add("a0", "a0", 2)
         asm.branch("bnez", "fix", "a4")
         asm.enter("whole")
-        asm.op("sw", "a0", self.at("fixes"))
+        asm.op("sw", "a0", self.frame.at("fixes"))
 
     def _fix(self) -> None:
         """a4 times [output, input, weight] from a0 on, by sums in memory; a3 the inputs."""
@@ -214,7 +210,7 @@ class _DenseWriter:
         sums = self.frame.place("sums")
         with asm.loop("fix", "fixed", aligned=False, of_call=True):
             asm.words("sw", registers, "sp", sums)
-            asm.op("lw", "a3", self.at("x"))
+            asm.op("lw", "a3", self.frame.at("x"))
         with asm.loop("next", "fix", aligned=False, of_call=True):
             for register, place in (("a5", 2), ("a6", 0), ("a7", 4)):
                 asm.op("lh", register, f"{place}(a0)")
@@ -237,7 +233,7 @@ class _DenseWriter:
         asm, tile = self.asm, self.tile
         asm.note("requantize and store")
         for register, name in (("a4", "out"), ("a0", "channels"), ("a3", "y")):
-            asm.op("lw", register, self.at(name))
+            asm.op("lw", register, self.frame.at(name))
         asm.words("lw", (_SCALE, _LEAST, _GREATEST), "a4", 4)
         for lane in range(tile.lanes):
             total = self._lane(lane)
@@ -248,12 +244,12 @@ class _DenseWriter:
             tile.finish.write(asm, total, ("a5", "a6", "a7"))
             asm.clamp(total, _LEAST, _GREATEST)
             asm.op("sb", total, f"{lane}(a3)")
-        asm.op("lw", _ODD, self.at("left"))
+        asm.op("lw", _ODD, self.frame.at("left"))
         asm.add("a0", "a0", 16 * tile.lanes)
         asm.add("a3", "a3", tile.lanes)
         asm.add(_ODD, _ODD, -1)
         for register, name in ((_ODD, "left"), ("a0", "channels"), ("a3", "y")):
-            asm.op("sw", register, self.at(name))
+            asm.op("sw", register, self.frame.at(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,32 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import (
-    Call,
-    Const,
-    Cost,
-    Fetches,
-    In,
-    Kernel,
-    Offer,
-    Once,
-    Out,
-    Refused,
-    RowForm,
-    SpecializedKernel,
-    writing,
-)
+from tinyc.kernel.kernel import Once, writing
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.form.function import RV32, LayerFunction
+from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
-from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
-from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
-from tinyc.kernels.stream import depthwise_matrix_of
-from tinyc.machine.frame import Frame
-from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish
+from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _UNROLLED = 8  # pixels of a row without a loop
 _REACH = 2048  # bytes that a load or store goes from its register
@@ -109,12 +90,9 @@ class _RowWriter:
         self.least, self.greatest = next(free), next(free)
         self.more = next(free)
         names = (*SAVED, "ra", "last", "x0", "x1", "x2", "y", "end")
-        self.frame = Frame(names, above=-4 * len(names) % 16, saved=0)
+        self.frame = RiscvFrame(names)
         self.begun: set[int] = set()  # pixels whose sums are in registers
         self.base, self.base_pixel = 0, 0  # the column and pixel that pointers are at
-
-    def at(self, name: str) -> str:
-        return f"{self.frame.place(name)}(sp)"
 
     @property
     def moves(self) -> bool:
@@ -127,7 +105,7 @@ class _RowWriter:
         asm.save(self.frame.size, (*SAVED, "ra"))
         asm.immediate(self.temp, row.channels)
         asm.op("add", self.temp, self.temp, "a3")
-        asm.op("sw", self.temp, self.at("last"))
+        asm.op("sw", self.temp, self.frame.at("last"))
         for number in (2, 1, 0):  # the first is over their address
             asm.op("lw", self.x[number], f"{4 * number}(a2)")
         asm.op("li", self.least, str(row.finish.low))
@@ -139,7 +117,7 @@ class _RowWriter:
             self._pixels()
             if self.moves:
                 asm.words("lw", (*self.x, self.y), "sp", self.frame.place("x0"))
-            asm.op("lw", self.temp, self.at("last"))
+            asm.op("lw", self.temp, self.frame.at("last"))
             for register in (*self.x, self.y):
                 asm.add(register, register, 1)
             asm.branch("bne", "channel", self.y, self.temp)
@@ -184,14 +162,14 @@ class _RowWriter:
         steps = row.turn * row.stride, row.turn
         asm.immediate(self.temp, turns * row.turn * row.channels)
         asm.op("add", self.temp, self.temp, self.y)
-        asm.op("sw", self.temp, self.at("end"))
+        asm.op("sw", self.temp, self.frame.at("end"))
         with asm.loop("pixels", turns, aligned=False):
             for pixel in looped[: row.turn]:
                 self._pixel(pixel)
             for register in self.x:
                 asm.more(register, steps[0] * row.channels, self.temp)
             asm.more(self.y, steps[1] * row.channels, self.temp)
-            asm.op("lw", self.temp, self.at("end"))
+            asm.op("lw", self.temp, self.frame.at("end"))
             asm.branch("bne", "pixels", self.y, self.temp)
         # Sums go on in the same registers, of later pixels.
         ahead = len(looped) - row.turn
@@ -254,10 +232,7 @@ class _RowWriter:
 
     def _finish(self, pixel: int) -> None:
         asm, finish, total = self.asm, self.row.finish, self._sum(pixel)
-        asm.op("slli", total, total, str(finish.scale))
-        asm.op("add", total, total, self.start)
-        finish.write(asm, total, (self.mult, self.shift, self.more))
-        asm.clamp(total, self.least, self.greatest)
+        finish.clamped(asm, total, self.start, (self.mult, self.shift, self.more), (self.least, self.greatest))
         asm.op("sb", total, f"{(pixel - self.base_pixel) * self.row.channels}({self.y})")
         self.begun.discard(pixel)
 
@@ -266,9 +241,10 @@ def _row(row: DepthwiseRow) -> RiscvAsm:
     return _RowWriter(row).write()
 
 
-def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
-    """Weights as [C, 9]."""
-    return np.ascontiguousarray(p.w.reshape(9, -1).T).astype(np.int8)
+def _weights(row: DepthwiseRow, p: ConvParams) -> npt.NDArray[np.int8]:
+    """[C, 9], with int4 two in a byte."""
+    taps = np.ascontiguousarray(p.w.reshape(9, -1).T).astype(np.int8)
+    return pack_nibbles(np.pad(taps, ((0, 0), (0, 1)))).view(np.int8) if row.int4 else taps
 
 
 def takes(site: Site) -> bool:
@@ -280,54 +256,27 @@ def takes(site: Site) -> bool:
     return a.stride.w in (1, 2) and tuple(a.dilation) == (1, 1) and a.pad.left <= 3 - a.stride.w
 
 
-def _special(row: DepthwiseRow) -> SpecializedKernel:
-    """The function that makes an output row."""
-    parameters = ("const int8_t *w", "const int32_t *channels", "const int8_t *const *x", "int8_t *y")
-    sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}, stride {row.stride}"
-    contract = f"/* depthwise_conv2d 3x3 on RV32IM ({HEADER}): a row of {sizes}. */"
-    window = {"k_h": 3, "k_w": 3, "stride": row.stride, "dilation": 1, "pad_left": row.pad_left, "x_zero": row.x_zero}
-    image = {"in_w": row.in_w, "out_w": row.out_w, "out_c": row.channels, "late": row.in_place and row.pad_left > 0}
-    weights = {"lanes": 1, "tap": 1, "block": 10 if row.int4 else 9, "int4": row.int4}
-    portable = taps_twin(parameters, ("x", "NULL"), window | image | weights, row.finish)
-    function = LayerFunction(contract, writing(_row, row).function("@", parameters), portable, isa=RV32)
-    stem = f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{row.in_w}x{row.channels}"
-    return function.named(stem, "tc_rv32.h", HEADER)
-
-
-def _lower(site: Site, p: ConvParams, channels: Const) -> Call:
-    """One output row from three input rows."""
-    weights = Const(_taps(p), "[out_c][k_h][k_w]", "w")
-    if site.x(1).dtype == "s4":
-        even = np.pad(_taps(p), ((0, 0), (0, 1)))
-        weights = Const(pack_nibbles(even).view(np.int8), "[out_c][5], two int4 in a byte, low half first", "w")
-    return Call((weights, channels, In(0), Out()), rows=row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero))
-
-
-def _cost(site: Site, row: DepthwiseRow) -> Cost:
-    """On the scale of `rv32_conv.cost`."""
-    asm = writing(_row, row)
-    executed = int(site.y().shape[1] * asm.work().instructions * ARMV7M_SHARE)
-    constants = (5 if row.int4 else 9) * row.channels + 16 * row.channels
-    fetches = Fetches.around(constants, asm.code_bytes, executed)
-    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
-
-
-def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    proved = finished(depthwise_matrix_of(p), p.bias)
-    if proved is None:
-        return Refused(PROVED)
-    sizes = site.x(0).shape[2], site.y().shape[2], len(p.bias), p.attrs.stride.w, p.attrs.pad.left
-    row = DepthwiseRow(*sizes, p.x_zero, site.x(1).dtype == "s4", proved.finish)
-    cost, call, special = _cost(site, row), Once(lambda: _lower(site, p, proved.const)), Once(lambda: _special(row))
-
-    def row_forms() -> tuple[RowForm, ...]:
-        """A row in place of an input row, where that may be."""
-        return (RowForm(call(), 0, cost, special, inplace=(0,)),) if row.in_place else ()
-
-    return Offer(0, cost, call, special, Once(row_forms))
+def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
+    """A row, one channel of it after the other."""
+    in_w, out_w, channels = site.x(0).shape[2], site.y().shape[2], len(p.bias)
+    stride, pad_left = p.attrs.stride.w, p.attrs.pad.left
+    row = DepthwiseRow(in_w, out_w, channels, stride, pad_left, p.x_zero, site.x(1).dtype == "s4", finish)
+    fields = {"k_h": 3, "k_w": 3, "stride": stride, "dilation": 1, "pad_left": pad_left, "x_zero": p.x_zero}
+    fields |= {"in_w": in_w, "out_w": out_w, "out_c": channels, "late": row.in_place and pad_left > 0}
+    return DepthwiseTile(
+        code=Once(lambda: writing(_row, row)),
+        name=f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{in_w}x{channels}",
+        kernel="3x3",
+        extent=f"a row of {in_w}x{channels} -> {out_w}x{channels}, stride {stride}",
+        fields=fields | {"lanes": 1, "tap": 1, "block": 10 if row.int4 else 9, "int4": row.int4},
+        weights=Once(lambda: _weights(row, p)),
+        layout="[out_c][5], two int4 in a byte, low half first" if row.int4 else "[out_c][k_h][k_w]",
+        weight_bytes=(5 if row.int4 else 9) * channels,
+        in_place=row.in_place,
+    )
 
 
 KERNELS = (
-    Kernel("tc_depthwise_conv2d_3x3_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
-    Kernel("tc_depthwise_conv2d_3x3_s8_w4_rv32", _offer, isa=ISA, when=(is_s8_w4, takes), asks=PROVED, written=True),
+    depthwise_kernel("tc_depthwise_conv2d_3x3_s8_rv32", _tile, is_s8, takes),
+    depthwise_kernel("tc_depthwise_conv2d_3x3_s8_w4_rv32", _tile, is_s8_w4, takes),
 )

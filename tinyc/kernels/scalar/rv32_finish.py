@@ -34,6 +34,15 @@ class ChannelFinish:
         """Those that hold a channel's constants, each with its place."""
         return [(start, 0), (mult, 4), (shift, 12), (more, 8)][: 4 if self.adds else 3]
 
+    def clamped(
+        self, asm: RiscvAsm, total: str, start: str, constants: tuple[str, str, str], clamp: tuple[str, str]
+    ) -> None:
+        """total = the output, of a sum. start, and as of `write` constants: a channel's; clamp: least and greatest."""
+        asm.op("slli", total, total, str(self.scale))
+        asm.op("add", total, total, start)
+        self.write(asm, total, constants)
+        asm.clamp(total, *clamp)
+
     def write(self, asm: RiscvAsm, total: str, constants: tuple[str, str, str]) -> None:
         """total = what is clamped, of a sum that was scaled. constants: mult, shift and add."""
         mult, shift, more = constants

@@ -15,31 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import (
-    Call,
-    Const,
-    Cost,
-    Fetches,
-    In,
-    Kernel,
-    Offer,
-    Once,
-    Out,
-    Refused,
-    SpecializedKernel,
-    writing,
-)
+from tinyc.kernel.kernel import Once, writing
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
-from tinyc.kernels.form.function import RV32, LayerFunction
+from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
-from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
-from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
-from tinyc.kernels.scalar.rv32_twin import HEADER, taps_twin
-from tinyc.kernels.stream import depthwise_matrix_of
-from tinyc.machine.frame import Frame
-from tinyc.machine.riscv import SAVED, RiscvAsm
+from tinyc.kernels.scalar.rv32_finish import ChannelFinish
+from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _MOST_TAPS = 32  # pointers of two pixels are on the stack
 _LANES, _LEAST = 8, 5  # channels beside each other at most, and of a layer at least: fewer do not pay for the pointers
@@ -98,25 +80,21 @@ class _RowWriter:
     def __init__(self, row: TapsRow, pixels: int) -> None:
         self.row, self.pixels, self.asm = row, pixels, RiscvAsm()
         names = (*SAVED, "ra", "w", "channels", "pad", "x", "y", "last", "column", "greatest column")
-        self.frame = Frame(names, below=4 * pixels * row.taps, saved=0)
-        self.size = -(-self.frame.size // 16) * 16
+        self.frame = RiscvFrame(names, below=4 * pixels * row.taps)
         self.weights = ("a6", "a7")
         self.inputs = (("t0", "t1"), ("t2", "ra"))  # of a channel, and of the next
-
-    def at(self, name: str) -> str:
-        return f"{self.frame.place(name)}(sp)"
 
     def write(self) -> RiscvAsm:
         asm, row = self.asm, self.row
         saved = self.frame.place(SAVED[0])
-        asm.save(self.size, (*SAVED, "ra"), ("a0", "a1", "a2", "a3", "a4"), at=saved)
+        asm.save(self.frame.size, (*SAVED, "ra"), ("a0", "a1", "a2", "a3", "a4"), at=saved)
         groups = -(-row.out_w // self.pixels)
         if groups > 1:
             asm.immediate("t0", (row.out_w - self.pixels) * row.channels)
             asm.op("add", "t0", "t0", "a4")
-            asm.op("sw", "t0", self.at("last"))
+            asm.op("sw", "t0", self.frame.at("last"))
         asm.immediate("t0", -row.pad)
-        asm.op("sw", "t0", self.at("column"))
+        asm.op("sw", "t0", self.frame.at("column"))
         with asm.loop("pixels", groups, aligned=False):
             for pixel in range(self.pixels):
                 self._pointers(pixel)
@@ -134,13 +112,13 @@ class _RowWriter:
         asm, row = self.asm, self.row
         asm.note(f"pointers to the taps of pixel {pixel}")
         asm.add("t0", "sp", 4 * pixel)
-        asm.op("lw", "t1", self.at("x"))
-        asm.op("lw", "t2", self.at("column"))
+        asm.op("lw", "t1", self.frame.at("x"))
+        asm.op("lw", "t2", self.frame.at("column"))
         asm.more("t2", pixel * row.stride, "t3")
         asm.immediate("a7", row.channels)
         asm.op("mul", "t3", "t2", "a7")
         if row.reads_outside:
-            asm.op("lw", "a5", self.at("pad"))
+            asm.op("lw", "a5", self.frame.at("pad"))
             asm.immediate("a6", row.in_w)
         if row.k_w > 1:
             asm.immediate("a7", row.dilation * row.channels)
@@ -181,7 +159,7 @@ class _RowWriter:
 
     def _channels(self) -> None:
         asm, row = self.asm, self.row
-        asm.op("lw", "a0", self.at("w"))
+        asm.op("lw", "a0", self.frame.at("w"))
         if row.blocks > 1:
             asm.op("li", "a3", "0")
         with asm.loop("block", row.blocks, aligned=False):
@@ -249,8 +227,8 @@ class _RowWriter:
         asm, row, finish = self.asm, self.row, self.row.finish
         places = ("a4", "a5")[: self.pixels]
         asm.note("requantize and store")
-        asm.op("lw", "a4", self.at("y"))
-        asm.op("lw", "a6", self.at("channels"))
+        asm.op("lw", "a4", self.frame.at("y"))
+        asm.op("lw", "a6", self.frame.at("channels"))
         if row.blocks > 1:
             asm.op("add", "a4", "a4", "a3")
             asm.op("slli", "a7", "a3", "4")
@@ -265,18 +243,15 @@ class _RowWriter:
                 asm.op("lw", register, f"{16 * lane + place}(a6)")
             for pixel, place_of in enumerate(places):
                 total = self._sum(pixel, lane)
-                asm.op("slli", total, total, str(finish.scale))
-                asm.op("add", total, total, "t0")
-                finish.write(asm, total, ("t1", "t2", "ra"))
-                asm.clamp(total, "a1", "a2")
+                finish.clamped(asm, total, "t0", ("t1", "t2", "ra"), ("a1", "a2"))
                 asm.op("sb", total, f"{lane}({place_of})")
 
     def _next_pixels(self) -> None:
         """The last ones end with the row."""
         asm, row, pixels = self.asm, self.row, self.pixels
-        asm.op("lw", "t0", self.at("y"))
-        asm.op("lw", "t1", self.at("last"))
-        asm.op("lw", "t2", self.at("column"))
+        asm.op("lw", "t0", self.frame.at("y"))
+        asm.op("lw", "t1", self.frame.at("last"))
+        asm.op("lw", "t2", self.frame.at("column"))
         asm.branch("beq", "done", "t0", "t1")
         asm.more("t0", pixels * row.channels, "t3")
         asm.more("t2", pixels * row.stride, "t3")
@@ -286,8 +261,8 @@ class _RowWriter:
                 asm.op("mv", "t0", "t1")
                 asm.more("t2", -(-row.out_w % pixels) * row.stride, "t3")
             asm.enter("whole")
-        asm.op("sw", "t0", self.at("y"))
-        asm.op("sw", "t2", self.at("column"))
+        asm.op("sw", "t0", self.frame.at("y"))
+        asm.op("sw", "t2", self.frame.at("column"))
         asm.branch("j", "pixels")
 
 
@@ -303,25 +278,6 @@ def takes(site: Site) -> bool:
     return site.is_const(1) and _LEAST <= out_c == site.x(0).shape[3] and k_h * k_w <= _MOST_TAPS
 
 
-def _special(row: TapsRow) -> SpecializedKernel:
-    """The function that makes an output row."""
-    parameters = (
-        *("const int8_t *w", "const int32_t *channels", "const int8_t *pad", "const int8_t *const *x"),
-        "int8_t *y",
-    )
-    sizes = f"{row.in_w}x{row.channels} -> {row.out_w}x{row.channels}"
-    contract = f"/* depthwise_conv2d {row.k_h}x{row.k_w} on RV32IM ({HEADER}): a row of {sizes}. */"
-    tap = row.tap_bytes * (2 if row.int4 else 1)
-    window = {"k_h": row.k_h, "k_w": row.k_w, "stride": row.stride, "dilation": row.dilation, "pad_left": row.pad}
-    image = {"in_w": row.in_w, "out_w": row.out_w, "out_c": row.channels}
-    tap = row.tap_bytes * (2 if row.int4 else 1)
-    weights = {"lanes": row.lanes, "tap": tap, "block": row.taps * tap, "int4": row.int4}
-    portable = taps_twin(parameters, ("x", "pad"), window | image | weights, row.finish)
-    function = LayerFunction(contract, writing(_row, row).function("@", parameters), portable, isa=RV32)
-    stem = f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{row.k_h}x{row.k_w}x{row.channels}"
-    return function.named(stem, "tc_rv32.h", HEADER)
-
-
 def _weights(row: TapsRow, p: ConvParams) -> npt.NDArray[np.int8]:
     """[block][tap][lane], with int4 two in a byte."""
     taps = p.w.reshape(row.taps, row.channels).astype(np.int8)
@@ -331,37 +287,31 @@ def _weights(row: TapsRow, p: ConvParams) -> npt.NDArray[np.int8]:
     return pack_nibbles(np.pad(blocks, ((0, 0), (0, 0), (0, row.lanes % 2)))).view(np.int8)
 
 
-def _lower(site: Site, p: ConvParams, row: TapsRow, channels: Const) -> Call:
-    """One output row from k_h input rows."""
-    kind = f"{-(-row.lanes // 2)}], two int4 in a byte, low half first" if row.int4 else f"{row.lanes}]"
-    weights = Const(_weights(row, p), f"[block][k_h][k_w][{kind}", "w")
-    pad = Const(np.full(row.channels, p.x_zero, np.int8), "[in_c] of x_zero", "pad")
-    rows = row_geometry(site, Window.of(p.attrs, *p.w.shape[:2]), p.x_zero)
-    return Call((weights, channels, pad, In(0), Out()), rows=rows)
-
-
-def _cost(site: Site, row: TapsRow) -> Cost:
-    """On the scale of `rv32_conv.cost`."""
-    asm, (batch, out_h) = writing(_row, row), site.y().shape[:2]
-    executed = int(batch * out_h * asm.work().instructions * ARMV7M_SHARE)
-    constants = row.blocks * row.taps * row.tap_bytes + 17 * row.channels
-    fetches = Fetches.around(constants, asm.code_bytes, executed)
-    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches)
-
-
-def _offer(site: Site, p: ConvParams) -> Offer | Refused:
-    proved = finished(depthwise_matrix_of(p), p.bias)
-    if proved is None:
-        return Refused(PROVED)
+def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
+    """A row, up to two pixels and eight channels at a time."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     across = window.stride.w, window.dilation.w, window.pad.left
-    sizes = site.x(0).shape[2], site.y().shape[2], channels
-    row = TapsRow(k_h, k_w, *across, *sizes, site.x(1).dtype == "s4", proved.finish)
-    return Offer(0, _cost(site, row), Once(lambda: _lower(site, p, row, proved.const)), Once(lambda: _special(row)))
+    in_w, out_w = site.x(0).shape[2], site.y().shape[2]
+    row = TapsRow(k_h, k_w, *across, in_w, out_w, channels, site.x(1).dtype == "s4", finish)
+    tap = row.tap_bytes * (2 if row.int4 else 1)
+    fields = {"k_h": k_h, "k_w": k_w, "stride": row.stride, "dilation": row.dilation, "pad_left": row.pad}
+    fields |= {"in_w": in_w, "out_w": out_w, "out_c": channels}
+    kind = f"{row.tap_bytes}], two int4 in a byte, low half first" if row.int4 else f"{row.lanes}]"
+    return DepthwiseTile(
+        code=Once(lambda: writing(_row, row)),
+        name=f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{k_h}x{k_w}x{channels}",
+        kernel=f"{k_h}x{k_w}",
+        extent=f"a row of {in_w}x{channels} -> {out_w}x{channels}",
+        fields=fields | {"lanes": row.lanes, "tap": tap, "block": row.taps * tap, "int4": row.int4},
+        weights=Once(lambda: _weights(row, p)),
+        layout=f"[block][k_h][k_w][{kind}",
+        weight_bytes=row.blocks * row.taps * row.tap_bytes,
+        reads_pad=True,
+    )
 
 
 KERNELS = (
-    Kernel("tc_depthwise_conv2d_s8_rv32", _offer, isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
-    Kernel("tc_depthwise_conv2d_s8_w4_rv32", _offer, isa=ISA, when=(is_s8_w4, takes), asks=PROVED, written=True),
+    depthwise_kernel("tc_depthwise_conv2d_s8_rv32", _tile, is_s8, takes),
+    depthwise_kernel("tc_depthwise_conv2d_s8_w4_rv32", _tile, is_s8_w4, takes),
 )

@@ -9,27 +9,11 @@ from contextlib import contextmanager
 
 from tinyc.kernels.scalar.loops.pairs import WORD_BYTES
 from tinyc.kernels.scalar.loops.products import Products
-from tinyc.machine.riscv import RiscvAsm
+from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _X, _W, _BYTES, _TO = "a0", "a1", "a2", "a3"
 _END, _STOP, _PRODUCT = "a5", "a6", "a7"  # of x, of the product
 _INPUTS, _WEIGHT = ("t0", "t1"), "t2"
-
-
-class CalleeSaved:
-    """Registers of the caller that a function keeps on its stack."""
-
-    def __init__(self, asm: RiscvAsm, registers: list[str]) -> None:
-        self._asm, self._registers = asm, registers
-        self._size = -(-len(registers) // 4) * 16
-
-    def save(self) -> None:
-        self._asm.add("sp", "sp", -self._size)
-        self._asm.words("sw", self._registers, "sp")
-
-    def restore(self) -> None:
-        self._asm.words("lw", self._registers, "sp")
-        self._asm.add("sp", "sp", self._size)
 
 
 class Rv32Products:
@@ -41,7 +25,7 @@ class Rv32Products:
         self._pointers = (_W, "a4")[: lanes // 4]
         free = ["a4"] * (lanes == 4) + [f"t{i}" for i in range(3, 7)] + [f"s{i}" for i in range(12)]
         self._sums = free[: lanes * loop.inputs]
-        self._saved = CalleeSaved(self.asm, [name for name in self._sums if name[0] == "s"])
+        self._saved = [name for name in self._sums if name in SAVED]
 
     @property
     def batches(self) -> tuple[tuple[int, ...], ...]:
@@ -53,7 +37,7 @@ class Rv32Products:
 
     def enter(self) -> None:
         asm, loop = self.asm, self.loop
-        self._saved.save()
+        asm.save(RiscvFrame(self._saved).size, self._saved)
         asm.op("mv", _END, _TO)
         if self.lanes == 8:  # the weights of the last four lie behind the others
             asm.op("sub", "a4", _TO, _X)
@@ -105,8 +89,7 @@ class Rv32Products:
         self.asm.add(_TO, _TO, 4 * len(self._sums))
 
     def leave(self) -> None:
-        self._saved.restore()
-        self.asm.op("ret")
+        self.asm.restore()
 
 
 class Rv32Pairs:
@@ -121,11 +104,11 @@ class Rv32Pairs:
         self._pointers = (_W, "a2")
         self._accs = ["t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2"]
         self._factors = [f"s{3 + i}" for i in range(2 * segment)]
-        self._saved = CalleeSaved(self.asm, [*self._accs[5:], *self._factors])
+        self._saved = [*self._accs[5:], *self._factors]
 
     def enter(self) -> None:
         asm = self.asm
-        self._saved.save()
+        asm.save(RiscvFrame(self._saved).size, self._saved)
         asm.op("slli", "a2", "a2", "4")
         asm.op("add", "a2", "a2", _W)
         asm.op("mv", "a4", "a2")
@@ -169,5 +152,4 @@ class Rv32Pairs:
 
     def leave(self) -> None:
         self.asm.words("sw", self._accs, _TO)
-        self._saved.restore()
-        self.asm.op("ret")
+        self.asm.restore()
