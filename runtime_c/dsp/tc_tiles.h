@@ -99,8 +99,8 @@ static TC_ALONE TC_UNUSED void tc_tiles_outputs(const tc_tiles_t *p, tc_tiles_pr
             const int8_t *from = to[a];
             int8_t *pixel = first + a * row;
             for (int32_t i = 0; i < wide; i++, from += out_c, pixel += out_c) {
-                for (int32_t o = 0; o < count; o++) {
-                    pixel[o] = from[o];
+                for (int32_t o = 0; o < count; o += 4) {
+                    tc_store_word(pixel + o, tc_load_word(from + o));
                 }
             }
         }
