@@ -159,7 +159,7 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
 {layer.in_w}x{layer.channels} -> {layer.out_w}x{layer.channels}.
  * stream: tc_depthwise_planes.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
  */"""
-    on_stack = layer.plane_bytes // 2 if layer.on_stack else 0
+    on_stack = layer.k_h * layer.columns if layer.on_stack else 0
     portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
     where = "on the stack" if layer.on_stack else "in scratch"

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.depthwise.plane_layer import Mac, PlaneLayer, row_macs, row_words
 from tinyc.kernels.finish import Requantization
@@ -13,6 +11,7 @@ from tinyc.machine.cores import Core
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB
+SHORT = 5  # outputs of a row
 _RESIDENT_WORDS = 5  # weight words of a channel that registers hold
 _STACK_BYTES = 256  # of planes that lie on the stack: no more than what the pixel pairs of a 1x1 layer take there
 
@@ -57,18 +56,28 @@ class RowLayer:
         return self.k_h == 3
 
     @property
-    def pairs(self) -> int:
-        """Words of the single row."""
-        return -(-self.columns // 2) if self.has_single else 0
+    def chunks(self) -> int:
+        """Two columns each: of two rows a word for each column, of the single row one for both."""
+        return -(-self.columns // 2)
 
     @property
-    def pitch(self) -> int:
-        """Bytes of one channel's words: first those of two rows, then those of the single row."""
-        return 4 * (self.columns + self.pairs)
+    def beside(self) -> int:
+        """Bytes of a chunk of two channels."""
+        return 4 * (2 + self.has_single)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of four channels: first of 0 and 1, then of 2 and 3."""
+        return 2 * self.beside
 
     @property
     def plane_bytes(self) -> int:
-        return GROUP * self.pitch
+        return self.chunks * self.chunk_bytes
+
+    @property
+    def is_short(self) -> bool:
+        """Whether registers hold all sums of a channel at once. Then a register holds what is padding, too."""
+        return self.out_w <= SHORT
 
     @property
     def on_stack(self) -> bool:
@@ -108,28 +117,27 @@ class RowLayer:
             and self.pad_left < self.k_w
             and self.in_w * self.channels <= WORD_REACH
             and self.out_w * self.channels <= WORD_REACH
-            and self.pitch <= PAIR_REACH
         )
 
     def is_real(self, column: int) -> bool:
         return 0 <= column - self.pad_left < self.in_w
 
+    def macs(self, first: int, outputs: int) -> list[Mac]:
+        """The multiplications of outputs `first` on, which are counted from 0, in the order of their words: those of
+        two rows (x: the column), then those of the single row (x: behind all columns, the chunk)."""
+        over = [Mac(o * self.stride_w + k, k, "smlad", o) for o in range(self.out_w) for k in range(self.k_w)]
+        single = row_macs(self.out_w, self.k_w, self.stride_w) if self.has_single else []
+        macs = over + [Mac(self.columns + mac.x, self.k_w + mac.w, mac.op, mac.out) for mac in single]
+        own = [Mac(m.x, m.w, m.op, m.out - first) for m in macs if first <= m.out < first + outputs]
+        return sorted(own, key=lambda mac: (mac.x, mac.out))
 
-def loads(layer: RowLayer, first: int, outputs: int) -> Iterator[tuple[int, list[Mac]]]:
-    """(word that offsets x count from, multiplications) of each load of one or two words, for outputs `first` on."""
-    begin = first * layer.stride_w
-    over = [Mac(o * layer.stride_w + k, k, "smlad", o) for o in range(outputs) for k in range(layer.k_w)]
-    yield from _by_pairs(begin, over)
-    if layer.has_single:
-        macs = row_macs(outputs, layer.k_w, layer.stride_w)  # `begin` is even
-        single = [Mac(mac.x, layer.k_w + mac.w, mac.op, mac.out) for mac in macs]
-        yield from _by_pairs(layer.columns + begin // 2, single)
+    def is_padding(self, word: int) -> bool:
+        """Whether nothing else is in a word of `macs`."""
+        first, count = (word, 1) if word < self.columns else (2 * (word - self.columns), 2)
+        return not any(self.is_real(first + i) for i in range(count))
 
-
-def _by_pairs(start: int, macs: list[Mac]) -> Iterator[tuple[int, list[Mac]]]:
-    """The multiplications by loads of two neighbouring words."""
-    words = sorted({mac.x for mac in macs})
-    while words:
-        held = [word for word in words[:2] if word - words[0] < 2]
-        words = words[len(held) :]
-        yield start, sorted((m for m in macs if m.x in held), key=lambda m: (m.x, m.out))
+    def place(self, word: int) -> int:
+        """Bytes from the beginning of the planes to a word of `macs`, of channels 0 and 1."""
+        if word < self.columns:
+            return word // 2 * self.chunk_bytes + word % 2 * 4
+        return (word - self.columns) * self.chunk_bytes + 8

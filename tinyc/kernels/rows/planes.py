@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The assembly of one output row of a depthwise convolution with two or three kernel rows, from row pointers.
 
-Four channels at a time are unpacked to int16 in scratch (small planes: on the stack), then each makes its
-outputs. Two kernel rows lie over each
-other, a word per column; a third row lies by pairs of columns. So an output takes five multiplications for
-3x3 taps, and the five words of its weights stay in registers:
+Bytes of four channels at a time are brought together on the stack (of long rows in scratch), then each channel makes
+its outputs. Two kernel rows lie over each other, a word per column; a third row lies by pairs of columns. So an output
+takes five multiplications for 3x3 taps. A word has bytes of two channels, and SXTB16 takes out those of one. Each word
+is loaded once for all outputs that registers have room for: a whole row of up to five, else a few at a time:
 
-    r0 planes of the channel, r1 its outputs, r2 r3 columns, r4 r5 accumulators, r6 start value, r7 ... r11
-    weights, r12 a temporary, counter, or the multiplier, r14 stream.
+    r0 ... r4 accumulators (of long rows r0 is the output), r5 ... r9 weights, r10 r11 columns and constants,
+    r12 what is padding (of long rows the planes), r14 stream.
 
 All bytes of four channels are read before their outputs are written, so the output row may be an input row.
 """
 
 from __future__ import annotations
 
-from tinyc.kernels.depthwise.plane_channels import MacStep, multiply
+from collections.abc import Sequence
+
+from tinyc.kernels.depthwise.plane_channels import Cursor, MacStep, multiply
 from tinyc.kernels.int4_words import MASKS, tops
 from tinyc.kernels.matrix import GROUP
-from tinyc.kernels.rows.plane_layer import PAIR_REACH, WORD_REACH, RowLayer, loads
+from tinyc.kernels.rows.plane_layer import PAIR_REACH, RowLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
 
-_UNROLLED = 400  # instructions of four channels one after the other; beyond, they are a loop
-_WORDS = ("first", "second", "third", "planes", "y", "stream", "groups", "z", "spare")  # of the stack, below the planes
+_SUMS = ("r0", "r1", "r2", "r3", "r4")
+_WEIGHTS = ("r5", "r6", "r7", "r8", "r9")
+_COLUMNS = ("r10", "r11")
+_ROR = ((), ("ror #8",))  # of SXTB16, for the even and the odd channel of a word
 
 
 def row_function(name: str, layer: RowLayer) -> tuple[Naked, Work]:
@@ -38,7 +42,8 @@ class _Writer:
     def __init__(self, layer: RowLayer) -> None:
         self.layer = layer
         self.asm = Asm(layer.core)
-        self.frame = Frame(_WORDS, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
+        words = (*("first", "second", "third")[: layer.k_h], "channel", "y", "out", "z", "planes")
+        self.frame = Frame(words, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
         self.at = self.frame.at
 
     def write(self) -> Asm:
@@ -46,7 +51,10 @@ class _Writer:
         self._enter()
         with asm.loop("group", layer.groups):
             self._unpack()
-            self._channels()
+            if layer.is_short:
+                self._whole_row()
+            else:
+                self._halves()
             self._next_group()
         asm.label("done")
         asm.note("return")
@@ -57,244 +65,250 @@ class _Writer:
         layer, asm = self.layer, self.asm
         asm.note("registers and arguments to the stack")
         asm.save("{r4-r11, lr}", frame=self.frame.size)
-        asm.op("ldr", "r4", "[r0], #4")
-        asm.op("str", "r4", self.at("z"))
-        if layer.has_single:
-            asm.op("ldm", "r1", "{r5, r6, r7}")
+        rows = [f"r{4 + i}" for i in range(layer.k_h)]
+        asm.load_multiple("r1", rows, advance=False)
+        channel, y = f"r{4 + layer.k_h}", f"r{5 + layer.k_h}"
+        asm.op("mov", channel, "#0")
+        asm.op("mov", y, "r2")
+        asm.op("stm", "sp", "{" + ", ".join((*rows, channel, y)) + "}")
+        asm.op("ldr", "r12", "[r0]")
+        asm.op("str", "r12", self.at("z"))
+        asm.op("add", "r14", "r0", "#4")
+        if not layer.on_stack:
+            asm.op("str", "r3", self.at("planes"))
+        if layer.is_short:
+            asm.op("sxtb16", "r12", "r12")
+            return
+        asm.note("words of the planes that are padding: they stay the same for all channels")
+        self._to_planes("r3")
+        planes = Cursor(asm, "r3", 0, PAIR_REACH)
+        for word in [w for w in range(layer.columns + layer.chunks * layer.has_single) if layer.is_padding(w)]:
+            for at in (layer.place(word), layer.place(word) + layer.beside):
+                asm.op("str", "r12", planes.at(at))
+
+    def _to_planes(self, register: str) -> None:
+        if self.layer.on_stack:
+            self.asm.add(register, "sp", self.frame.top)
         else:
-            asm.op("ldm", "r1", "{r5, r6}")
-        if layer.on_stack:
-            asm.add("r3", "sp", self.frame.top)
-        asm.op("mov", "r8", "r3")
-        asm.op("stm", "sp", "{r5, r6, r7, r8}")
-        asm.op("strd", "r2", "r0", self.at("y"))
-        asm.constant("r5", layer.groups)
-        asm.op("str", "r5", self.at("groups"))
-        self._fill()
+            self.asm.op("ldr", register, self.at("planes"))
 
-    def _fill(self) -> None:
-        """The words that lie in the padding: they stay the same for all channels. r3: planes."""
-        layer, asm = self.layer, self.asm
-        places = [column for column in range(layer.columns) if not layer.is_real(column)]
-        places += [
-            layer.columns + pair
-            for pair in range(layer.pairs)
-            if not (layer.is_real(2 * pair) or layer.is_real(2 * pair + 1))
-        ]
-        if not places:
-            return
-        asm.note("words of the planes that are padding")
-        asm.op("sxtb16", "r4", "r4")
-        if layer.plane_bytes <= WORD_REACH:
-            for channel in range(GROUP):
-                for place in places:
-                    asm.op("str", "r4", f"[r3, #{channel * layer.pitch + 4 * place}]")
-            return
-        for channel in range(GROUP):
-            for place in places:
-                asm.op("str", "r4", f"[r3, #{4 * place}]")
-            if channel < GROUP - 1:
-                asm.add("r3", "r3", layer.pitch)
-
-    # ---- unpacking: r0 ... r2 rows, r3 planes, r4 ... r11 words of two columns, r12 r14 bytes ----
+    # ---- unpacking: r0 ... r2 rows, r3 planes, words of channels 0 and 1 in r4 ... r6, of 2 and 3 in r7 r8 r10 ----
 
     def _unpack(self) -> None:
-        """Four channels of the rows to the planes; the rows move to the next four."""
+        """Four channels of the rows to the planes."""
         layer, asm = self.layer, self.asm
-        asm.note("loads: four channels of the rows to planes of int16")
-        asm.op("ldm", "sp", "{r0, r1, r2, r3}" if layer.has_single else "{r0, r1}")
-        if not layer.has_single:
-            asm.op("ldr", "r3", self.at("planes"))
-        to = _Planes(asm, layer)
-        for column in range(0, layer.columns, 2):
-            planes = [c for c in (column, column + 1) if c < layer.columns and layer.is_real(c)]
-            for c in planes:
-                self._load(("r0", "r1"), (c, c))
-                asm.piece(_spread, 4 + 4 * (c - column))
-            to.store([4 + 4 * (c - column) for c in planes], planes)
-        for pair in range(0, layer.pairs, 2):
-            planes = []
-            for p in (pair, pair + 1):
-                if p < layer.pairs and (layer.is_real(2 * p) or layer.is_real(2 * p + 1)):
-                    self._load(("r2", "r2"), (2 * p, 2 * p + 1))
-                    asm.piece(_spread, 4 + 4 * (p - pair))
-                    planes.append(p)
-            to.store([4 + 4 * (p - pair) for p in planes], [layer.columns + p for p in planes])
-        pointers = ("r0", "r1", "r2")[: layer.k_h]
-        for pointer in pointers:
-            asm.op("add", pointer, pointer, f"#{GROUP}")
-        asm.op("stm", "sp", "{" + ", ".join(pointers) + "}")
-        to.rewind()
+        asm.note("loads: four channels of the rows to planes")
+        registers = [f"r{i}" for i in range(layer.k_h + 2)]
+        *rows, channel, y = registers
+        asm.op("ldm", "sp", "{" + ", ".join(registers) + "}")
+        for register in (*rows, y):
+            asm.op("add", register, register, channel)
+        asm.op("str", y, self.at("out"))
+        asm.op("add", channel, channel, f"#{GROUP}")
+        asm.op("str", channel, self.at("channel"))
+        self._to_planes("r3")
+        chunks = [chunk for chunk in range(layer.chunks) if self._real(chunk)]
+        if chunks[0]:
+            asm.op("add", "r3", "r3", f"#{chunks[0] * layer.chunk_bytes}")
+        for chunk in chunks:
+            self._chunk(chunk, last=chunk == chunks[-1])
 
-    def _load(self, pointers: tuple[str, str], columns: tuple[int, int]) -> None:
-        """Four channels of two columns to r12 and r14."""
-        layer = self.layer
-        for register, pointer, column in zip(("r12", "r14"), pointers, columns, strict=True):
-            if layer.is_real(column):
-                offset = (column - layer.pad_left) * layer.channels
-                self.asm.op("ldr", register, f"[{pointer}, #{offset}]" if offset else f"[{pointer}]")
+    def _real(self, chunk: int) -> list[int]:
+        return [i for i in range(2) if self.layer.is_real(2 * chunk + i)]
+
+    def _chunk(self, chunk: int, last: bool) -> None:
+        """Two columns; r3 moves to the next."""
+        layer, asm = self.layer, self.asm
+        columns = self._real(chunk)
+        for i in columns:
+            self._load(f"r{10 + i}", "r0", 2 * chunk + i)
+            self._load(f"r{7 + i}", "r1", 2 * chunk + i)
+        if layer.has_single:
+            self._load("r6", "r2", 2 * chunk)
+            self._load("r9", "r2", 2 * chunk + 1)
+        for i in columns:
+            asm.op("pkhbt", f"r{4 + i}", f"r{10 + i}", f"r{7 + i}", "lsl #16")
+            asm.op("pkhtb", f"r{7 + i}", f"r{7 + i}", f"r{10 + i}", "asr #16")
+        halves = [[f"r{4 + i}" for i in columns], [f"r{7 + i}" for i in columns]]
+        if layer.has_single:
+            asm.op("pkhtb", "r10", "r9", "r6", "asr #16")
+            asm.op("pkhbt", "r6", "r6", "r9", "lsl #16")
+            halves = [[*halves[0], "r6"], [*halves[1], "r10"]]
+        if len(columns) == 2:
+            asm.op("stm", "r3" if last else "r3!", "{" + ", ".join(halves[0] + halves[1]) + "}")
+            return
+        at = 4 * columns[0]
+        for half in halves:
+            if len(half) == 2 and columns == [1]:
+                asm.op("strd", *half, f"[r3, #{at}]")
             else:
-                self.asm.op("ldr", register, self.at("z"))
+                for register, offset in zip(half, (at, at + 8 - 4 * columns[0]), strict=False):
+                    asm.op("str", register, f"[r3, #{offset}]")
+            at += layer.beside
+        if not last:
+            asm.op("add", "r3", "r3", f"#{layer.chunk_bytes}")
+
+    def _load(self, register: str, pointer: str, column: int) -> None:
+        """Four channels of a column."""
+        layer = self.layer
+        offset = (column - layer.pad_left) * layer.channels
+        self.asm.op("ldr", register, f"[{pointer}, #{offset}]" if layer.is_real(column) else self.at("z"))
 
     # ---- channels ----
 
-    def _channels(self) -> None:
-        """The outputs of up to four channels."""
+    def _whole_row(self) -> None:
+        """Rows whose outputs registers hold: channels one by one."""
         layer, asm = self.layer, self.asm
-        asm.op("mov", "r0", "r3")
-        asm.op("ldrd", "r1", "r14", self.at("y"))
-        partial = layer.rest and layer.groups > 1
-        if partial:
-            asm.op("ldr", "r2", self.at("groups"))
-        if self._is_unrolled:
-            if partial:
-                asm.op("cmp", "r2", "#1")
-                asm.branch("beq.w", f"channel{GROUP - layer.rest}", taken=1)
-            for channel in range(GROUP):
-                asm.label(f"channel{channel}")
-                self._channel(channel * layer.pitch, channel)
-            asm.op("add", "r1", "r1", f"#{GROUP}")
-        else:
-            self._channel_loop()
-        asm.op("strd", "r1", "r14", self.at("y"))
+        if layer.rest:
+            self._compare_channel()
+            asm.branch("beq.w", f"channel{GROUP - layer.rest}", taken=1)
+        for channel in range(GROUP):
+            asm.label(f"channel{channel}")
+            self._weights()
+            self._products(Cursor(asm, "sp", 0, PAIR_REACH), channel, 0, layer.out_w)
+            asm.op("ldr", "r5", self.at("out"))
+            self._finish(_SUMS[-layer.out_w :], ("r6", "r7", "r8", "r9"), channel, last=True)
 
-    def _channel_loop(self) -> None:
-        """One channel after the other."""
+    def _halves(self) -> None:
+        """Longer rows: two channels, then the other two."""
         layer, asm = self.layer, self.asm
-        asm.op("mov", "r12", f"#{GROUP}")
-        if layer.rest and layer.groups > 1:
-            asm.op("cmp", "r2", "#1")
+        self._to_planes("r12")
+        asm.op("ldr", "r0", self.at("out"))
+        if layer.rest:
+            self._compare_channel()
             asm.branch("bne", "full", taken=layer.groups - 1)
-            asm.op("mov", "r12", f"#{layer.rest}")
-            asm.add("r0", "r0", (GROUP - layer.rest) * layer.pitch)
-            asm.op("add", "r1", "r1", f"#{GROUP - layer.rest}")
+            if layer.rest < 3:
+                asm.note("the last channels: the first of them, or the first two, are done")
+                asm.op("add", "r12", "r12", f"#{layer.beside}")
+                asm.op("add", "r0", "r0", "#2")
+            if layer.rest % 2:
+                asm.branch("b.w", "second")
             asm.label("full")
-        if self._busy:
-            asm.op("str", "r12", self.at("spare"))
-        with asm.loop("channel", layer.channels, of_call=True):
-            self._channel(0, 0)
-            asm.add("r0", "r0", layer.pitch)
-            asm.op("add", "r1", "r1", "#1")
-            asm.count_down("r12", self.at("spare") if self._busy else "", "channel")
+        with asm.loop("half", 2 * layer.groups - bool(layer.rest) - (layer.rest == 1), of_call=True):
+            for channel in range(2):
+                if channel:
+                    asm.label("second")
+                self._long_row(channel)
+            asm.op("add", "r12", "r12", f"#{layer.beside}")
+            asm.op("add", "r0", "r0", "#2")
+            asm.op("ldr", "r1", self.at("out"))
+            asm.op("add", "r1", "r1", f"#{GROUP}")
+            asm.until_equal("r0", "r1", "half")
 
-    @property
-    def _busy(self) -> bool:
-        """Whether the requantization needs r12."""
-        requant = self.layer.requant
-        return requant.sign or requant.shifts is None or requant.base is not None
+    def _long_row(self, channel: int) -> None:
+        """A channel, some outputs at a time."""
+        layer, asm, requant = self.layer, self.asm, self.layer.requant
+        self._weights()
+        needs = 2 if requant.base is not None else requant.constants + requant.sign
+        together = len(_SUMS) + 1 - needs
+        planes = Cursor(asm, "r12", 0, PAIR_REACH)
+        start = 4 if layer.bits < 16 else 4 * (1 + layer.weight_words)
+        for first in range(0, layer.out_w, together):
+            outputs = min(together, layer.out_w - first)
+            if first:
+                asm.op("ldr", _SUMS[-1], f"[r14, #-{start}]")
+            self._products(planes, channel, first, outputs)
+            free = (*_SUMS[1 : needs - 1], *_COLUMNS)
+            last = first + outputs == layer.out_w
+            self._finish(_SUMS[-outputs:], free, channel + first * layer.channels, last)
+        planes.move(0)
 
-    @property
-    def _is_unrolled(self) -> bool:
-        layer = self.layer
-        macs = sum(len(list(macs)) for _, macs in loads(layer, 0, min(2, layer.out_w)))
-        instructions = GROUP * (-(-layer.out_w // 2)) * (macs + 11)
-        reach = layer.plane_bytes <= PAIR_REACH and layer.out_w * layer.channels + GROUP <= WORD_REACH
-        return instructions <= _UNROLLED and reach
+    def _compare_channel(self) -> None:
+        """Whether all channels are done with these four. Uses r1 and r2."""
+        self.asm.op("ldr", "r1", self.at("channel"))
+        self.asm.constant("r2", self.layer.channels)
+        self.asm.op("cmp", "r1", "r2")
 
-    def _channel(self, planes: int, out: int) -> None:
-        """All outputs of one channel: `planes` bytes behind r0, `out` bytes behind r1."""
+    def _weights(self) -> None:
+        """Of a channel, and its start value in the last accumulator."""
         layer, asm = self.layer, self.asm
         asm.note("a channel: its start value and weights")
-        multiplier = ("r12",) if layer.requant.base is not None else ()
-        weights = [f"r{7 + i}" for i in range(layer.weight_words)]
+        weights = _WEIGHTS[: layer.weight_words]
         if layer.bits < 16:
-            packed = ("r2", "r3", "r4")[: layer.stored_words]
-            asm.load_multiple("r14", (*packed, "r6", *multiplier))
-            asm.op("mov", "r5", f"#{MASKS[layer.bits]:#x}")
-            tops(asm, weights, packed, "r5", layer.bits)
+            packed, mask = _SUMS[1 : 1 + layer.stored_words], _COLUMNS[0]
+            asm.load_multiple("r14", (*packed, _SUMS[-1]))
+            asm.op("mov", mask, f"#{MASKS[layer.bits]:#x}")
+            tops(asm, weights, packed, mask, layer.bits)
         else:
-            asm.load_multiple("r14", ("r6", *weights, *multiplier))
-        for first in range(0, layer.out_w, 2):
-            self._step(planes, out + first * layer.channels, first)
+            asm.load_multiple("r14", (_SUMS[-1], *weights))
 
-    def _step(self, planes: int, out: int, first: int) -> None:
-        """Two outputs (one at the end of an odd row)."""
+    def _products(self, planes: Cursor, channel: int, first: int, outputs: int) -> None:
+        """All of some outputs: each word is loaded once."""
         layer, asm = self.layer, self.asm
-        outputs = min(2, layer.out_w - first)
-        acc, begun = ("r4", "r5"), set[int]()
+        macs = layer.macs(first, outputs)
+        sums, begun = _SUMS[-outputs:], set[int]()
         asm.note("products")
-        for place, macs in loads(layer, first, outputs):
-            words = sorted({mac.x for mac in macs})
-            at = f"[r0, #{planes + 4 * (place + words[0])}]"
-            asm.op("ldrd", "r2", "r3", at) if len(words) == 2 else asm.op("ldr", "r2", at)
+        for words in _by_pairs(layer, sorted({mac.x for mac in macs})):
+            registers = self._load_words(planes, channel, words)
             steps = list[MacStep]()
             for mac in macs:
-                to = acc[mac.out]
-                x = f"r{2 + words.index(mac.x)}"
-                steps.append((mac.op, to, x, f"r{7 + mac.w}", to if mac.out in begun else "r6"))
-                begun.add(mac.out)
+                if mac.x in words:
+                    to = sums[mac.out]
+                    x = registers[words.index(mac.x)]
+                    steps.append((mac.op, to, x, _WEIGHTS[mac.w], to if mac.out in begun else _SUMS[-1]))
+                    begun.add(mac.out)
             asm.piece(multiply, tuple(steps))
-        self._finish(acc, outputs, out, last=first + outputs == layer.out_w)
 
-    def _finish(self, acc: tuple[str, str], outputs: int, out: int, last: bool) -> None:
-        """Scales and stores; after the last outputs of a channel the stream moves to the next."""
-        layer, asm, requant = self.layer, self.asm, self.layer.requant
-        constants = ("r2", "r3", "r12")[: requant.constants]
-        asm.note("requantize and store")
-        if requant.base is not None:
-            constants = ("r12", "r3")
-            requant.load_base(asm, "r3")
-        elif requant.constants == 3:
-            asm.op("ldm", "r14!" if last else "r14", "{r2, r3, r12}")
+    def _load_words(self, planes: Cursor, channel: int, words: Sequence[int]) -> Sequence[str]:
+        """A channel's words in registers, one or two."""
+        layer, asm = self.layer, self.asm
+        if layer.is_short and layer.is_padding(words[0]):
+            return ("r12",)
+        top = self.frame.top if planes.register == "sp" else 0
+        places = [top + layer.place(word) + channel // 2 * layer.beside for word in words]
+        registers = _COLUMNS[: len(words)]
+        if len(places) == 2 and places[1] == places[0] + 4:
+            asm.op("ldrd", *registers, planes.at(places[0]))
         else:
-            asm.op("ldrd", "r2", "r3", "[r14], #8" if last else "[r14]")
-        for i in requant.emit_each(asm, acc[:outputs], constants, "r12", "[r14, #-8]" if last else "[r14, #4]"):
-            at = out + i * layer.channels
-            asm.op("strb", acc[i], f"[r1, #{at}]" if at else "[r1]")
+            for register, place in zip(registers, places, strict=True):
+                asm.op("ldr", register, planes.at(place))
+        for register in registers:
+            asm.op("sxtb16", register, register, *_ROR[channel % 2])
+        return registers
+
+    def _finish(self, sums: Sequence[str], free: Sequence[str], at: int, last: bool) -> None:
+        """Scales and stores some outputs of a channel, `at` bytes behind the output; `last`: the stream moves to the
+        next channel."""
+        layer, asm, requant = self.layer, self.asm, self.layer.requant
+        asm.note("requantize and store")
+        constants = tuple(free[: requant.constants])
+        asm.load_multiple("r14", constants, advance=last)
+        if requant.base is not None:
+            constants = (free[0], free[1])
+            requant.load_base(asm, free[1])
+        out = "r5" if layer.is_short else "r0"
+        for i in requant.emit_each(asm, sums, constants, free[-1]):
+            place = at + i * layer.channels
+            asm.op("strb", sums[i], f"[{out}, #{place}]" if place else f"[{out}]")
 
     def _next_group(self) -> None:
         layer, asm = self.layer, self.asm
         if layer.groups == 1:
             return
         asm.note("the next four channels")
-        asm.op("ldr", "r2", self.at("groups"))
-        asm.op("subs", "r2", "r2", "#1")
-        asm.leave("beq.w", "done")
-        asm.op("str", "r2", self.at("groups"))
+        self._compare_channel()
         if layer.rest:
             # The last group loads the four channels that end with the last, and makes `rest` of them.
-            asm.op("cmp", "r2", "#1")
-            asm.branch("bne.w", "group", taken=layer.groups - 2)
-            pointers = ("r2", "r3", "r4")[: layer.k_h]
-            asm.op("ldm", "sp", "{" + ", ".join(pointers) + "}")
-            for pointer in (*pointers, "r1"):
-                asm.op("sub", pointer, pointer, f"#{GROUP - layer.rest}")
-            asm.op("stm", "sp", "{" + ", ".join(pointers) + "}")
-            asm.op("str", "r1", self.at("y"))
-        asm.branch("b.w", "group")
+            asm.leave("beq.w", "done")
+            asm.constant("r2", layer.channels - GROUP)
+            asm.op("cmp", "r1", "r2")
+            asm.op("it", "hi")
+            asm.op("movhi", "r1", "r2")
+            asm.op("str", "r1", self.at("channel"))
+            asm.branch("b.w", "group")
+        else:
+            asm.branch("bne.w", "group")
 
 
-def _spread(asm: Asm, base: int) -> None:
-    """Bytes of r12 (low halves) and r14 (high halves) to a word for each channel, in r<base> ... r<base + 3>."""
-    asm.op("pkhbt", f"r{base + 1}", "r12", "r14", "lsl #16")
-    asm.op("pkhtb", f"r{base + 3}", "r14", "r12", "asr #16")
-    for i in (0, 2):
-        asm.op("sxtb16", f"r{base + i}", f"r{base + i + 1}")
-        asm.op("sxtb16", f"r{base + i + 1}", f"r{base + i + 1}", "ror #8")
-
-
-class _Planes:
-    """Stores words of four channels at r3, which moves where the offsets of STRD do not reach."""
-
-    def __init__(self, asm: Asm, layer: RowLayer) -> None:
-        self._asm, self._layer = asm, layer
-        self._base = 0
-
-    def store(self, registers: list[int], words: list[int]) -> None:
-        """Word `words[0]` (and the next) of each channel from registers[0] + channel (and registers[1] + channel)."""
-        if not words:
-            return
-        for channel in range(GROUP):
-            offset = channel * self._layer.pitch + 4 * words[0]
-            if not 0 <= offset - self._base <= PAIR_REACH:
-                self._move(channel * self._layer.pitch)
-            at = f"[r3, #{offset - self._base}]"
-            names = [f"r{register + channel}" for register in registers]
-            self._asm.op("strd" if len(names) == 2 else "str", *names, at)
-
-    def rewind(self) -> None:
-        self._move(0)
-
-    def _move(self, base: int) -> None:
-        self._asm.add("r3", "r3", base - self._base, "r12")
-        self._base = base
+def _by_pairs(layer: RowLayer, words: list[int]) -> list[tuple[int, ...]]:
+    """Words that are loaded together: two of a chunk, or two of the single row."""
+    pairs = list[tuple[int, ...]]()
+    for word in words:
+        alone = not pairs or len(pairs[-1]) == 2 or (layer.is_short and layer.is_padding(word))
+        if not alone:
+            (other,) = pairs[-1]
+            over = word < layer.columns
+            alone = layer.is_short and layer.is_padding(other)
+            alone |= over != (other < layer.columns) or (over and word // 2 != other // 2)
+        pairs = [*pairs, (word,)] if alone else [*pairs[:-1], (*pairs[-1], word)]
+    return pairs
