@@ -9,7 +9,8 @@ from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.costs import Vectors, vectors_cost
 from tinyc.kernels.rvv.finish import INSTRUCTIONS, PROVED, VectorFinish, vector_finish
-from tinyc.kernels.scalar.rv32_conv import geometry, takes, takes_dense
+from tinyc.kernels.scalar.conv import geometry, groups_of
+from tinyc.kernels.scalar.rv32_conv import takes
 from tinyc.kernels.stream import matrix_of
 
 _PIXELS = 3
@@ -30,7 +31,7 @@ def is_proved(site: Site, p: ConvParams) -> bool:
 
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_rvv: one output row from k_h input rows, or all pixels at once."""
-    sizes, rows, flow = geometry(site, p)
+    sizes, rows, flow = geometry(site, p, _PIXELS, "window.")
     taps = matrix_of(p).taps[: len(p.bias)]
     fields = {**finish_of(site, p).fields(taps, "[k_h][k_w][in_c][out_c]"), **sizes}
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_rvv_t", fields), rows, flow)
@@ -44,10 +45,8 @@ def scratch(site: Site, p: ConvParams) -> int:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate, from counts on the emulated core."""
     out_c, taps = len(p.bias), matrix_of(p).taps.shape[1]
-    _, out_h, out_w, _ = site.y().shape
     k_h, k_w = p.w.shape[1:3]
-    whole = (k_h, k_w) == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad)
-    groups = -(-out_h * out_w // _PIXELS) if whole else out_h * -(-out_w // _PIXELS)
+    groups = groups_of(site, _PIXELS)
     each = 9.5 * taps + 3 * INSTRUCTIONS[finish_of(site, p).way] + 35  # of some channels
     gathered = _PIXELS * k_h * (25 + 8 * (k_w * p.w.shape[3] // 128))
     return vectors_cost(Vectors(out_c, groups * each, groups * (gathered + 40)), _bytes(site, p), scratch(site, p))
@@ -55,6 +54,11 @@ def cost(site: Site, p: ConvParams) -> Cost:
 
 def _bytes(site: Site, p: ConvParams) -> int:
     return p.w.size + int(finish_of(site, p).constants.shape[0]) * 4 * len(p.bias)
+
+
+def takes_dense(site: Site) -> bool:
+    """constant weights"""
+    return site.is_const(1)
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:

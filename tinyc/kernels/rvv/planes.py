@@ -15,13 +15,14 @@ from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.conv import finish_of, is_proved
 from tinyc.kernels.rvv.costs import bytes_cost
 from tinyc.kernels.rvv.finish import INSTRUCTIONS, PROVED
-from tinyc.kernels.scalar.conv import by_lanes, is_whole
-from tinyc.kernels.scalar.rv32_conv import geometry, takes
+from tinyc.kernels.scalar.conv import by_lanes, geometry, is_whole
+from tinyc.kernels.scalar.rv32_conv import takes
 from tinyc.kernels.stream import matrix_of
 
 _BLOCK = 32  # TC_RVV_BLOCK
 _LANES = 3  # channels beside each other
 _FOURS = 4  # taps of a turn
+_AHEAD = 3  # pixels that are read before they are written, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _weights(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
 
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_rvv_planes: one output row from k_h input rows, or all pixels at once."""
-    sizes, rows, flow = geometry(site, p)
+    sizes, rows, flow = geometry(site, p, _AHEAD, "window.")
     finish, planes = finish_of(site, p), Planes.of(site, p)
     taps = matrix_of(p).taps[: len(p.bias)] * finish.live[: len(p.bias), None]
     weights, offsets = _weights(taps), planes.offsets()

@@ -155,23 +155,31 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_scalar")
 
 
-def lower(site: Site, p: ConvParams) -> Call:
-    """tc_conv2d_s8_scalar: one output row from k_h input rows, or all pixels at once."""
-    taps = even_taps(p)
+def geometry(site: Site, p: ConvParams, at_a_time: int, prefix: str = "") -> tuple[Fields, Rows, Rows | None]:
+    """Fields of a window, their names behind the prefix, and how the call walks: all pixels as one row if it can.
+    at_a_time: pixels that are read before they are written."""
     x, y = site.x(0), site.y()
     window = Window.of(p.attrs, *p.w.shape[1:3])
-    geometry = window_fields(site, window)
+    sizes = window_fields(site, window)
     rows, flow = row_geometry(site, window, p.x_zero), None
     if is_whole(site):
         pixels = x.shape[1] * x.shape[2]
-        geometry |= {"in_w": pixels, "out_w": pixels}
+        sizes |= {"in_w": pixels, "out_w": pixels}
         rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
-        flow = buffered_flow(pixels, _PIXELS, x.shape[3], y.shape[3])
+        flow = buffered_flow(pixels, at_a_time, x.shape[3], y.shape[3])
+    pad = Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad")
+    fields: Fields = {"pad": pad, **sizes}
+    return {f"{prefix}{name}": value for name, value in fields.items()}, rows, flow
+
+
+def lower(site: Site, p: ConvParams) -> Call:
+    """tc_conv2d_s8_scalar: one output row from k_h input rows, or all pixels at once."""
+    taps = even_taps(p)
+    sizes, rows, flow = geometry(site, p, _PIXELS)
     fields = {
         "w": Const(by_lanes(taps, _LANES), "[out_c / 8][k_h][k_w][in_c][8]", "w"),
         **scale_fields(p, p.w.reshape(len(p.bias), -1), "tc_scalar_pixels"),
-        "pad": Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad"),
-        **geometry,
+        **sizes,
         "taps": taps.shape[1],
         "segment": segment_of(taps),
     }

@@ -9,49 +9,36 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.dsp import Fields
+from tinyc.kernel.dsp import Fields, pad_taps
 from tinyc.kernel.kernel import (
     Call,
+    Condition,
     Const,
     Cost,
     In,
     Kernel,
-    Offer,
-    Offering,
     Once,
     Out,
     Params,
-    Refused,
     RowForm,
-    Rows,
     Scratch,
     SpecializedKernel,
     Struct,
-    buffered_flow,
-    offered,
-    only_if,
+    planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
+from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import steps_of, without_add
-from tinyc.kernels.scalar.conv import band_forms, by_lanes, groups_of, segment_of, shared_code
+from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of, shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.kernels.scalar.rv32_blocks import (
-    BROAD,
-    NIBBLES,
-    TALL,
-    PixelTile,
-    blocks,
-    dot,
-)
+from tinyc.kernels.scalar.rv32_blocks import BROAD, NIBBLES, TALL, PixelTile, TileFunction, blocks, dot
 from tinyc.kernels.stream import matrix_of
 
 ISA = frozenset({"rv32m"})
 _LANES = 8  # channels beside each other
-_PIXELS = 3
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
 # log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
 _SCALES = (11, 10, 6, 3)
@@ -113,12 +100,6 @@ def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
     return {"out.channels": channels, **{f"out.{name}": value for name, value in fields.items()}}
 
 
-def _taps(p: ConvParams) -> npt.NDArray[np.int8]:
-    """Weights as [O, K], K rounded up to a multiple of 4."""
-    taps = p.w.reshape(p.w.shape[0], -1).astype(np.int8)
-    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4)))
-
-
 def nibble_words(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
     """[O, K] of -8 .. 7 -> [ceil(O / 8)][K]: a word for a tap of eight channels, the last one's weight on top, the
     others plus 8 below."""
@@ -138,30 +119,9 @@ def is_proved(site: Site, p: ConvParams) -> bool:
     return matrix_of(p).once(scaled_finish) is not None
 
 
-def _fits_int4(site: Site, p: ConvParams) -> bool:
-    sums = np.abs(_taps(p).astype(np.int64)).sum(axis=1)
-    return 128 * int(sums.max(initial=0)) < _SUM_LIMIT and is_proved(site, p)
-
-
-def geometry(site: Site, p: ConvParams, at_a_time: int = _PIXELS) -> tuple[Fields, Rows, Rows | None]:
-    """Fields of the tc_rv32_window_t or tc_rvv_window_t called `window`, and how the call walks: all pixels as one row
-    if it can. at_a_time: pixels that are read before they are written."""
-    x, y = site.x(0), site.y()
-    window = Window.of(p.attrs, *p.w.shape[1:3])
-    sizes = window_fields(site, window)
-    rows, flow = row_geometry(site, window, p.x_zero), None
-    if p.w.shape[1:3] == (1, 1) and p.attrs.stride == (1, 1) and not any(p.attrs.pad):
-        pixels = x.shape[1] * x.shape[2]
-        sizes |= {"in_w": pixels, "out_w": pixels}
-        rows = Rows(1, 1, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None)
-        flow = buffered_flow(pixels, at_a_time, x.shape[3], y.shape[3])
-    pad = Const(np.full(x.shape[3], p.x_zero, np.int8), "[in_c] of x_zero", "pad")
-    return {"window.pad": pad, **{f"window.{name}": value for name, value in sizes.items()}}, rows, flow
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """How a layer runs with a tile. taps: [O, K]; segment: of tc_conv2d_s8_rv32.h."""
+    """How a layer runs with a tile. taps: [O, K], K a multiple of 4; segment: of tc_conv2d_s8_rv32.h."""
 
     tile: PixelTile
     taps: npt.NDArray[np.int8]
@@ -169,9 +129,20 @@ class _Work:
     plain: bool
 
     @property
+    def family(self) -> str:
+        """The C function that calls those of the tile."""
+        return "tc_conv2d_s8_w4_rv32" if self.tile.nibbles else "tc_conv2d_s8_rv32"
+
+    @property
+    def is_one_segment(self) -> bool:
+        """Whether every dot product fits."""
+        return self.segment == self.taps.shape[1]
+
+    @property
     def in_blocks(self) -> bool:
         """Whether whole blocks of channels go to bytes in registers."""
-        return self.plain and self.segment == self.taps.shape[1] and len(self.taps) >= self.tile.lanes
+        fits = self.plain and self.is_one_segment and len(self.taps) >= self.tile.lanes
+        return fits and not self.tile.nibbles
 
     @property
     def needs_dot(self) -> bool:
@@ -179,27 +150,51 @@ class _Work:
         return not self.in_blocks or len(self.taps) % self.tile.lanes > 0
 
     @property
+    def parts(self) -> tuple[TileFunction | None, TileFunction | None]:
+        """The functions of whole blocks and of sums; None: it has no use for them."""
+        return blocks(self.tile) if self.in_blocks else None, dot(self.tile) if self.needs_dot else None
+
+    @property
     def scratch_bytes(self) -> int:
         """The words of the input for each tap."""
         return 4 * self.tile.words * int(self.taps.shape[1])
 
+    @property
+    def weights(self) -> Const:
+        lanes = self.tile.lanes
+        if self.tile.nibbles:
+            layout = "[out_c / 8][k_h][k_w][in_c] of eight channels, int4"
+            return Const(Once(lambda: nibble_words(self.taps)), layout, "w")
+        return Const(Once(lambda: by_lanes(self.taps, lanes)), f"[out_c / {lanes}][k_h][k_w][in_c][{lanes}]", "w")
+
     def special(self, rows: bool = False) -> SpecializedKernel:
         """The function of the layer, and with `rows` that of a band of rows."""
-        used = (blocks(self.tile).kernel if self.in_blocks else None, dot(self.tile).kernel if self.needs_dot else None)
-        parts = tuple(part for part in used if part is not None)
-        kind = "_".join(word for word, part in zip(("blocks", "dot"), used, strict=True) if part is not None)
-        family = f"tc_conv2d_s8_rv32{'_rows' if rows else ''}"
+        kind = "_".join(word for word, part in zip(("blocks", "dot"), self.parts, strict=True) if part)
+        parts = tuple(part.kernel for part in self.parts if part)
+        family = f"{self.family}{'_rows' if rows else ''}"
         name = f"{family}_{kind}_{self.tile.name}"
-        members = ", ".join("0" if part is None else part.name for part in used)
+        members = ", ".join(part.kernel.name if part else "0" for part in self.parts)
         many, count, argument = ("*const ", ", int32_t rows", ", rows") if rows else ("", "", "")
-        text = f"""/* {family} (tc_conv2d_s8_rv32.h), {self.tile.pixels} pixels and {self.tile.lanes} channels
+        text = f"""/* {family} ({self.family}.h), {self.tile.pixels} pixels and {self.tile.lanes} channels
  * at a time. */
-static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t *{many}y, void *scratch{count})
+static void {name}(const {self.family}_t *p, const int8_t *const *x, int8_t *{many}y, void *scratch{count})
 {{
     static const tc_rv32_tile_t tile = {{{self.tile.groups}, {self.tile.lanes}, {members}}};
     {family}(p, &tile, x, y, scratch{argument});
 }}"""
-        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", "tc_conv2d_s8_rv32.h"), parts)
+        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", f"{self.family}.h"), parts)
+
+    def int4_special(self) -> SpecializedKernel:
+        """The function of every layer with int4 weights."""
+        sums = dot(self.tile).kernel
+        text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
+static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
+                                         void *scratch)
+{{
+    tc_conv2d_s8_w4_rv32(p, {sums.name}, x, y, scratch);
+}}"""
+        headers = ("tc_rv32.h", "tc_conv2d_s8_w4_rv32.h")
+        return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (sums,))
 
     def executed(self, groups: int) -> float:
         """Instructions, all in all, of so many groups of pixels: by the functions' tables, and by counts of what is
@@ -212,40 +207,19 @@ static void {name}(const tc_conv2d_s8_rv32_t *p, const int8_t *const *x, int8_t 
         return groups * (in_blocks + left + tile.groups * (_PACK * taps + _GROUP))
 
 
-def _work(site: Site, p: ConvParams, tile: PixelTile) -> _Work:
+def _work(p: ConvParams, tile: PixelTile) -> _Work | None:
+    """None where no requantization is proved, or the sums of int4 weights have no room."""
     scaled = matrix_of(p).once(scaled_finish)
     if scaled is None:
-        raise ValueError(f"{site.node.name}: no requantization is proved")
-    taps = _taps(p)
-    return _Work(tile, taps, _segment(taps), is_plain(*scaled))
+        return None
+    taps = pad_taps(p.w.reshape(len(p.w), -1))
+    work = _Work(tile, taps, _segment(taps), is_plain(*scaled))
+    return None if tile.nibbles and _greatest(taps) >= _SUM_LIMIT else work
 
 
-def _offer(tile: PixelTile) -> Offering:
-    """Of tc_conv2d_s8_rv32 with a tile."""
-
-    def offer(site: Site, p: ConvParams) -> Offer | Refused:
-        if not is_proved(site, p):
-            return Refused(PROVED)
-        work = _work(site, p, tile)
-        whole = cost(site, work)
-        forms = Once(lambda: row_forms(site, p) if tile == BROAD else ())
-        return Offer(work.scratch_bytes, whole, Once(lambda: lower(site, p, work)), Once(work.special), forms)
-
-    return offer
-
-
-def lower(site: Site, p: ConvParams, work: _Work) -> Call:
-    """tc_conv2d_s8_rv32: one output row from k_h input rows, or all pixels at once."""
-    sizes, rows, flow = geometry(site, p, work.tile.pixels)
-    lanes = work.tile.lanes
-    fields = {
-        "w": Const(by_lanes(work.taps, lanes), f"[out_c / {lanes}][k_h][k_w][in_c][{lanes}]", "w"),
-        **out_fields(matrix_of(p), p.bias),
-        **sizes,
-        "taps": work.taps.shape[1],
-        "segment": work.segment,
-    }
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_rv32_t", fields), rows, flow)
+def _greatest(taps: npt.NDArray[np.int8]) -> int:
+    """A bound of the sums of products."""
+    return 128 * int(np.abs(taps.astype(np.int64)).sum(axis=1).max(initial=0))
 
 
 def _segment(taps: npt.NDArray[np.int8]) -> int:
@@ -254,87 +228,47 @@ def _segment(taps: npt.NDArray[np.int8]) -> int:
     return segment if segment == taps.shape[1] else segment // 4 * 4
 
 
-def lower_int4(site: Site, p: ConvParams) -> Call:
-    """tc_conv2d_s8_w4_rv32: one output row from k_h input rows, or all pixels at once."""
-    taps = _taps(p)
-    sizes, rows, flow = geometry(site, p)
-    fields = {
-        "w": Const(nibble_words(taps), "[out_c / 8][k_h][k_w][in_c] of eight channels, int4", "w"),
-        **out_fields(matrix_of(p), p.bias),
-        **sizes,
-        "taps": taps.shape[1],
-    }
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s8_w4_rv32_t", fields), rows, flow)
+def lower(work: _Work, site: Site, p: ConvParams) -> Call:
+    """One output row from k_h input rows, or all pixels at once."""
+    sizes, rows, flow = geometry(site, p, work.tile.pixels, "window.")
+    fields = {"w": work.weights, **out_fields(matrix_of(p), p.bias), **sizes, "taps": work.taps.shape[1]}
+    if not work.tile.nibbles:
+        fields["segment"] = work.segment
+    return Call((Params(), In(0), Out(), Scratch()), Struct(f"{work.family}_t", fields), rows, flow)
 
 
-def cost(site: Site, work: _Work) -> Cost:
+def cost(work: _Work, site: Site, p: ConvParams) -> Cost:
     """Estimate, on the scale of scalar/conv.py, ARMv7-M's."""
     tile, (out_c, taps) = work.tile, work.taps.shape
-    size = _DRIVER_BYTES + work.in_blocks * blocks(tile).code_bytes + work.needs_dot * dot(tile).code_bytes
+    size = _DRIVER_BYTES + sum(part.code_bytes for part in work.parts if part)
     executed = work.executed(groups_of(site, tile.pixels)) * ARMV7M_SHARE
-    flash = -(-out_c // tile.lanes) * tile.lanes * taps + 16 * out_c + size
+    flash = -(-out_c // tile.lanes) * tile.weight_bytes * taps + 16 * out_c + size
     code = shared_code(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
     return Cost(int(executed), flash, work.scratch_bytes, code=code)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """Of 1x1 layers, beside single rows."""
-    work = _work(site, p, BROAD)
-    forms = band_forms(site, p, lower(site, p, work), cost(site, work), "tc_conv2d_s8_rv32")
+    """Of 1x1 layers of int8 weights, beside single rows."""
+    work = _work(p, BROAD)
+    if work is None:
+        return ()
+    forms = band_forms(site, p, lower(work, site, p), cost(work, site, p), work.family)
     return tuple(replace(form, special=Once(lambda: work.special(rows=True)), function="") for form in forms)
 
 
-def int4_special(site: Site, p: ConvParams) -> SpecializedKernel:
-    """The function of every layer with int4 weights."""
-    part = dot(NIBBLES).kernel
-    text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
-static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
-                                         void *scratch)
-{{
-    tc_conv2d_s8_w4_rv32(p, {part.name}, x, y, scratch);
-}}"""
-    headers = ("tc_rv32.h", "tc_conv2d_s8_w4_rv32.h")
-    return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (part,))
+def special(work: _Work, site: Site, p: ConvParams) -> SpecializedKernel:
+    """The function of the layer."""
+    return work.int4_special() if work.tile.nibbles else work.special()
 
 
-def int4_scratch(site: Site, p: ConvParams) -> int:
-    """Two words for each tap."""
-    return 8 * int(_taps(p).shape[1])
-
-
-def int4_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of `cost`."""
-    out_c, taps = len(p.bias), _taps(p).shape[1]
-    lanes = -(-out_c // _LANES) * _LANES
-    sums = lanes // _LANES * (dot(NIBBLES).work(taps // 4, 1).instructions + 40)
-    executed = groups_of(site) * (sums + _STORE * _PIXELS * out_c + _PACK * taps + _GROUP) * ARMV7M_SHARE
-    code = _DRIVER_BYTES + dot(NIBBLES).code_bytes
-    flash = lanes * taps // 2 + 16 * out_c + code
-    return Cost(int(executed), flash, int4_scratch(site, p), code=shared_code("tc_conv2d_rv32_w4", code))
+def _kernel(name: str, tile: PixelTile, is_kind: Condition, asks: str) -> Kernel:
+    offer = planned(lambda site, p: _work(p, tile), asks, call=lower, cost=cost, special=special)
+    return Kernel(name, offer, isa=ISA, when=(is_kind, takes), asks=asks, written=True)
 
 
 PROVED = "a requantization that is proved"
-_INT4 = f"{PROVED}, and sums of int4 weights within 2^20"
 CONV2D = (
-    Kernel("tc_conv2d_s8_rv32", _offer(BROAD), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
-    Kernel("tc_conv2d_s8_rv32_six", _offer(TALL), isa=ISA, when=(is_s8, takes), asks=PROVED, written=True),
+    _kernel("tc_conv2d_s8_rv32", BROAD, is_s8, PROVED),
+    _kernel("tc_conv2d_s8_rv32_six", TALL, is_s8, PROVED),
 )
-INT4_CONV2D = (
-    Kernel(
-        "tc_conv2d_s8_w4_rv32",
-        only_if(
-            _fits_int4,
-            _INT4,
-            offered(lower_int4, scratch=int4_scratch, cost=int4_cost, specialize=int4_special),
-        ),
-        isa=ISA,
-        when=(is_s8_w4, takes),
-        asks=_INT4,
-        written=True,
-    ),
-)
-
-
-def takes_dense(site: Site) -> bool:
-    """constant weights"""
-    return site.is_const(1)
+INT4_CONV2D = (_kernel("tc_conv2d_s8_w4_rv32", NIBBLES, is_s8_w4, f"{PROVED}, and sums of int4 weights within 2^20"),)
