@@ -123,13 +123,20 @@ class RowLayer:
         return 0 <= column - self.pad_left < self.in_w
 
     def macs(self, first: int, outputs: int) -> list[Mac]:
-        """The multiplications of outputs `first` on, which are counted from 0, in the order of their words: those of
-        two rows (x: the column), then those of the single row (x: behind all columns, the chunk)."""
+        """The multiplications of outputs `first` on, which are counted from 0, in the order of columns. x: the column of
+        two rows, or behind all columns the chunk of the single row."""
         over = [Mac(o * self.stride_w + k, k, "smlad", o) for o in range(self.out_w) for k in range(self.k_w)]
         single = row_macs(self.out_w, self.k_w, self.stride_w) if self.has_single else []
         macs = over + [Mac(self.columns + mac.x, self.k_w + mac.w, mac.op, mac.out) for mac in single]
         own = [Mac(m.x, m.w, m.op, m.out - first) for m in macs if first <= m.out < first + outputs]
-        return sorted(own, key=lambda mac: (mac.x, mac.out))
+        return sorted(own, key=lambda mac: (self._last_column(mac.x), mac.x, mac.out))
+
+    def _last_column(self, word: int) -> int:
+        return word if word < self.columns else 2 * (word - self.columns) + 1
+
+    def is_held(self, word: int) -> bool:
+        """Whether a register holds the word, which is padding."""
+        return self.is_short and self.is_padding(word)
 
     def is_padding(self, word: int) -> bool:
         """Whether nothing else is in a word of `macs`."""

@@ -238,7 +238,7 @@ class _Writer:
         macs = layer.macs(first, outputs)
         sums, begun = _SUMS[-outputs:], set[int]()
         asm.note("products")
-        for words in _by_pairs(layer, sorted({mac.x for mac in macs})):
+        for words in _by_pairs(layer, list(dict.fromkeys(mac.x for mac in macs))):
             registers = self._load_words(planes, channel, words)
             steps = list[MacStep]()
             for mac in macs:
@@ -252,7 +252,7 @@ class _Writer:
     def _load_words(self, planes: Cursor, channel: int, words: Sequence[int]) -> Sequence[str]:
         """A channel's words in registers, one or two."""
         layer, asm = self.layer, self.asm
-        if layer.is_short and layer.is_padding(words[0]):
+        if layer.is_held(words[0]):
             return ("r12",)
         top = self.frame.top if planes.register == "sp" else 0
         places = [top + layer.place(word) + channel // 2 * layer.beside for word in words]
@@ -300,15 +300,10 @@ class _Writer:
             asm.branch("bne.w", "group")
 
 
-def _by_pairs(layer: RowLayer, words: list[int]) -> list[tuple[int, ...]]:
-    """Words that are loaded together: two of a chunk, or two of the single row."""
-    pairs = list[tuple[int, ...]]()
+def _by_pairs(layer: RowLayer, words: list[int]) -> list[list[int]]:
+    """Words in their order, two together where they are loaded: the second load takes less."""
+    pairs = list[list[int]]()
     for word in words:
-        alone = not pairs or len(pairs[-1]) == 2 or (layer.is_short and layer.is_padding(word))
-        if not alone:
-            (other,) = pairs[-1]
-            over = word < layer.columns
-            alone = layer.is_short and layer.is_padding(other)
-            alone |= over != (other < layer.columns) or (over and word // 2 != other // 2)
-        pairs = [*pairs, (word,)] if alone else [*pairs[:-1], (*pairs[-1], word)]
+        joins = pairs and len(pairs[-1]) == 1 and not (layer.is_held(word) or layer.is_held(pairs[-1][0]))
+        pairs = [*pairs[:-1], [*pairs[-1], word]] if joins else [*pairs, [word]]
     return pairs
