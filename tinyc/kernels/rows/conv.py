@@ -24,6 +24,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction, apart
 from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
+from tinyc.kernels.rows.odd_pixels import two_rows
 from tinyc.kernels.stream import DIGITS, PACKED, RAISED, WIDE, Packing, stream, twin_text
 from tinyc.kernels.tile.layer import WeightedLayer
 from tinyc.kernels.tile.shape import (
@@ -61,6 +62,8 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
     pairs = tile.pixels == 2 and not tile.of_any
     if work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
         forms = [_odd_form(work, last, family, in_place), *forms]
+    if (both := two_rows(work, family, p.x_zero, in_place)) is not None:
+        forms.append(both)
     if packing in (WIDE, DIGITS) and tile is TWO_PIXELS:  # once for weights of a kind
         forms += rows_fast.row_forms(site, p)
     if packing is WIDE and tile is TWO_PIXELS:

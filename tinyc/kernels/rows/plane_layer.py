@@ -123,8 +123,10 @@ class RowLayer:
         return 0 <= column - self.pad_left < self.in_w
 
     def macs(self, first: int, outputs: int) -> list[Mac]:
-        """The multiplications of outputs `first` on, which are counted from 0, in the order of columns. x: the column of
-        two rows, or behind all columns the chunk of the single row."""
+        """The multiplications of outputs `first` on, which are counted from 0, in the order of columns.
+
+        x: the column of two rows, or behind all columns the chunk of the single row.
+        """
         over = [Mac(o * self.stride_w + k, k, "smlad", o) for o in range(self.out_w) for k in range(self.k_w)]
         single = row_macs(self.out_w, self.k_w, self.stride_w) if self.has_single else []
         macs = over + [Mac(self.columns + mac.x, self.k_w + mac.w, mac.op, mac.out) for mac in single]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""1x1 weights on Cortex-M with DSP, two output rows per call where rows have an odd number of pixels: the last pixels
+of both rows are a pair. A row alone has one left over, for which all weights are read once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyc.kernel.kernel import Call, Const, Once, Out, RowForm, SpecializedKernel
+from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.weighted import layer
+from tinyc.machine.thumb import Work
+
+_CALL = Work(60, 90)  # in C around the calls of two rows
+_COPIED = Work(1, 2)  # a byte of the last pixels, or of their outputs
+_MOST_BYTES = 256  # of a pixel and its outputs: two lie on the stack
+
+
+def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple[int, ...]) -> RowForm | None:
+    """The form, of pixels next to each other; None where rows are even, or alone, or taps do not lie on the stack."""
+    tile, rows, pixels, (in_c, out_c) = work.layer, work.rows, work.pixels, (work.layer.row_taps, work.layer.out_c)
+    beside = work.is_direct and tile.k_h == 1 and tile.pixel_bytes == in_c and tile.tile.pixels == 2
+    if not beside or pixels % 2 == 0 or rows.out_h < 2 or work.scratch_bytes or max(in_c, out_c) > _MOST_BYTES:
+        return None
+    count = work.code[1]
+    pair = 2 * count.of(pixels - 1) + count.of(2) + 2 * (in_c + out_c) * _COPIED
+    whole = rows.out_h // 2 * (pair + _CALL) + rows.out_h % 2 * (count.of(pixels) + _CALL)
+    pad = rows.pad or Const(np.full(rows.in_row_bytes, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
+    words, x, *_ = layer.call(work).args
+    cost = replace(layer.cost(work), instructions=whole.instructions, cycles=whole.cycles)
+    return RowForm(
+        call=Call((words, x, Out()), rows=replace(rows, out_rows=2, pad=pad)),
+        scratch_bytes=0,
+        cost=cost,
+        special=Once(lambda: _special(work, layer.special(work, family=family))),
+        inplace=in_place,
+        only_own_rows=True,
+    )
+
+
+def _special(work: layer.WeightedPlan, pixels: SpecializedKernel) -> SpecializedKernel:
+    """In C around the function of pixels, which reads two before it writes their outputs."""
+    in_c, out_c, paired = work.layer.row_taps, work.layer.out_c, work.pixels - 1
+    contract = f"""/* Two rows, 1x1 weights: {work.pixels}x{in_c} -> {work.pixels}x{out_c}. stream: tc_stream.h.
+ * x: 2 row pointers. y: 2, which may be those of x; where they are the same, the second row stays.
+ */"""
+    driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *const *y)
+{{
+    int32_t words[{-(-2 * max(in_c, out_c) // 4)}];
+    int8_t *last = (int8_t *)words;
+    const int8_t *const both = last;
+
+    if (y[0] == y[1]) {{
+        {pixels.name}(stream, x + 1, y[1], {work.pixels});
+        return;
+    }}
+    tc_copy(last, x[0] + {paired * in_c}, {in_c});
+    tc_copy(last + {in_c}, x[1] + {paired * in_c}, {in_c});
+    for (int32_t i = 0; i < 2; i++) {{
+        const int32_t row = y[0] == x[1] ? 1 - i : i; /* what the first row overwrites is read before */
+        {pixels.name}(stream, x + row, y[row], {paired});
+    }}
+    {pixels.name}(stream, &both, last, 2);
+    tc_copy(y[0] + {paired * out_c}, last, {out_c});
+    tc_copy(y[1] + {paired * out_c}, last + {out_c}, {out_c});
+}}"""
+    function = LayerFunction(contract, driver=driver)
+    return function.named(f"{pixels.name}_two_rows", *pixels.includes, "tc_copy.h", parts=(*pixels.parts, pixels))
