@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.dsp import Fields
@@ -23,11 +22,12 @@ from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
+from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
 
 _TILES = 3  # of stride 2, in two words
-_NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2), (F4, F4))  # of rows, of columns
-_LANES = 8  # output channels are rounded up to so many
+# Of rows and, where that is another one, of columns.
+_NESTED = (replace(ROW, columns=F4), replace(ROW, columns=F2), replace(F2, columns=F4), F2, F4)
+_RAISED = 2  # log2 of the least multiple of an accumulator that comes out, once thirds are divided out
 _SUM_LIMIT = 2**31
 # Instructions on ARMv7-M by the size of a tile: for an input channel of two tiles, for an output channel of one.
 _INPUT = {(1, 4): 330, (1, 2): 165, (2, 4): 425, (2, 2): 215, (4, 4): 700}
@@ -39,11 +39,10 @@ _CODE_BYTES = {(1, 4): 2600, (1, 2): 2000, (2, 4): 3200, (2, 2): 2600, (4, 4): 4
 class ScalarTiles:
     """What the function of a layer depends on, beside its sizes.
 
-    vertical, form: of rows and of columns. narrow: factors are int16. lanes: output channels that a call of the
-    products makes at most, 8 on RV32IM only. rv32: of RV32IM. in_place: output rows may be input rows.
+    form: of rows, and in it of columns. narrow: factors are int16. lanes: output channels that a call of the products
+    makes at most, 8 on RV32IM only. rv32: of RV32IM. in_place: output rows may be input rows.
     """
 
-    vertical: BilinearForm
     form: BilinearForm
     narrow: bool
     lanes: int
@@ -53,16 +52,17 @@ class ScalarTiles:
     @property
     def size(self) -> tuple[int, int]:
         """Rows and columns of a tile."""
-        return self.vertical.m, self.form.m
+        return self.form.m, self.form.across.m
 
     @property
     def products(self) -> int:
-        return self.vertical.products * self.form.products
+        return self.form.products * self.form.across.products
 
     @property
     def store(self) -> str:
         """The functions that make bytes of sums."""
-        return f"tc_scalar_tile_rows{self.vertical.m}x{self.form.m}x{self.lanes}"
+        rows, columns = self.size
+        return f"tc_scalar_tile_rows{rows}x{columns}x{self.lanes}"
 
     @property
     def channel(self) -> int:
@@ -77,14 +77,14 @@ class ScalarTiles:
         return 0.72 if self.rv32 else 1.0
 
     @property
-    def base(self) -> int:
-        """What the weights of one row are doubled for: sums are 4 times the accumulator, but for powers and thirds."""
-        return 2 if self.vertical is ROW else 1
+    def times(self) -> int:
+        """What the weights of one row are multiplied by, so that sums are raised as those of other tiles."""
+        return 1 << _RAISED - self.form.scale
 
     @property
     def raised(self) -> int:
         """log2 of the greatest multiple of an accumulator that comes out, once thirds are divided out."""
-        return 2 + max(self.vertical.raised) + max(self.form.raised)
+        return _RAISED + self.form.most_raised
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -100,35 +100,30 @@ def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 
 def _forms(site: Site, p: ConvParams, narrow: bool, lanes: int, rv32: bool) -> Iterator[RowForm]:
-    for vertical, form in _NESTED:
-        tiles = ScalarTiles(vertical, form, narrow, lanes, rv32)
-        fits = greatest_sum(p.w.reshape(len(p.bias), -1), p.bias) << tiles.raised < _SUM_LIMIT
-        if fits and site.y().shape[1] >= vertical.m:
-            yield _form(site, p, tiles)
+    for form in _NESTED:
+        tile = ScalarTiles(form, narrow, lanes, rv32)
+        fits = greatest_sum(p.w.reshape(len(p.bias), -1), p.bias) << tile.raised < _SUM_LIMIT
+        if fits and site.y().shape[1] >= form.m:
+            yield _form(site, p, tile)
 
 
-def _form(site: Site, p: ConvParams, tiles: ScalarTiles) -> RowForm:
-    rows = _geometry(site, p, tiles.vertical.m)
+def _form(site: Site, p: ConvParams, tile: ScalarTiles) -> RowForm:
+    rows = _geometry(site, p, tile.form.m)
     same = rows.in_row_bytes == rows.out_row_bytes and site.x(0).shape[3] == len(p.bias) and p.attrs.pad.left == 1
-    tiles = replace(tiles, in_place=same)
-    fields = scale_fields(p, p.w.reshape(len(p.bias), -1), tiles.store)
-    consts = (_weights(p, tiles), *constants(fields), rows.pad or _outside(rows, p))
-    scratch = _scratch(p, tiles)
-    return RowForm(
-        call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
-        scratch_bytes=scratch,
-        cost=_cost(site, p, tiles, scratch),
-        special=Once(lambda: _special(site, p, tiles, fields)),
-        inplace=(0,) if same else (),
-    )
+    tile = replace(tile, in_place=same)
+    fields = scale_fields(p, p.w.reshape(len(p.bias), -1), tile.store)
+    form = _row_form(rows, p, tiles.weights(p, tile.form, tile.times), fields, _cost(site, p, tile))
+    return replace(form, special=Once(lambda: _special(site, p, tile, fields)), inplace=(0,) if same else ())
 
 
-def constants(fields: Fields) -> tuple[Const, ...]:
-    """Biases and scales: calls have them as arguments, so that a step may have two functions."""
-    return tuple(value for value in fields.values() if isinstance(value, Const))
+def _row_form(rows: Rows, p: ConvParams, weights: Const, fields: Fields, cost: Cost) -> RowForm:
+    """Without the function. Biases and scales are arguments of calls, so that a step may have two functions."""
+    constants = [weights, *(value for value in fields.values() if isinstance(value, Const))]
+    call = Call((*constants, rows.pad or _outside(rows, p), In(0), Out(), Scratch()), rows=rows)
+    return RowForm(call, cost.scratch_bytes, cost)
 
 
-def initializer(fields: Fields) -> str:
+def _initializer(fields: Fields) -> str:
     """C text of the tc_scalar_out_t of a function that has `bias`, `mult` and `shift`."""
     rest = [value for name, value in fields.items() if name.startswith("out.") and not isinstance(value, Const)]
     return f"{{bias, mult, shift, {', '.join(map(str, rest))}}}"
@@ -144,50 +139,32 @@ def _outside(rows: Rows, p: ConvParams) -> Const:
     return Const(np.full(rows.in_row_bytes, p.x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
 
 
-def factors(w: npt.NDArray[np.int8], vertical: BilinearForm, form: BilinearForm) -> npt.NDArray[np.int64]:
-    """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
-    down, across = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
-    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
-    return products.reshape(len(w), -1, w.shape[3])
-
-
-def _weights(p: ConvParams, tiles: ScalarTiles) -> Const:
-    """[O / 4][product][C][4] int16, as in tiles.py."""
-    sides = tiles.base * factors(p.w, tiles.vertical, tiles.form)
-    out_c, count, in_c = sides.shape
-    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, -in_c % 4)))
-    fours = padded.reshape(-1, 4, count, padded.shape[2]).transpose(0, 2, 3, 1)
-    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
-
-
-def _scratch(p: ConvParams, tiles: ScalarTiles) -> int:
-    """Factors of two tiles, sums of their products, and in place the columns that are kept."""
-    channels, in_c = -(-p.w.shape[3] // 4) * 4, p.w.shape[3]
-    columns = -(-tiles.vertical.m * in_c // 4) * 4 if tiles.in_place else 0
-    return int(tiles.products * ((4 if tiles.narrow else 8) * channels + 8 * tiles.lanes) + columns)
-
-
-def _cost(site: Site, p: ConvParams, tiles: ScalarTiles, scratch: int) -> Cost:
-    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
-    out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
+def _cost(site: Site, p: ConvParams, tile: ScalarTiles) -> Cost:
+    """Estimate for ARMv7-M, on the scale of conv.py and rv32_conv.py. Scratch: factors of two tiles, sums of their
+    products, and in place the columns that are kept."""
+    out_c, in_c = len(p.bias), p.w.shape[3]
+    channels = -(-in_c // 4) * 4
     _, out_h, out_w, _ = site.y().shape
-    pairs = -(-out_w // (2 * tiles.form.m)) * -(-out_h // tiles.vertical.m)
-    products = tiles.products * -(-out_c // 4) * (tiles.channel * in_c + 12)
-    sides = tiles.sides * (in_c * _INPUT[tiles.size] + out_c * 2 * _OUTPUT[tiles.size])
-    flash = 2 * tiles.products * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c + _CODE_BYTES[tiles.size]
+    rows, columns = tile.size
+    pairs = -(-out_w // (2 * columns)) * -(-out_h // rows)
+    products = tiles.products_executed(p, tile.products * channels, tile.products, tile.channel)
+    sides = tile.sides * (channels * _INPUT[tile.size] + out_c * 2 * _OUTPUT[tile.size])
+    flash = tiles.constant_bytes(p, tile.products * channels) + _CODE_BYTES[tile.size]
+    copied = -(-rows * in_c // 4) * 4 if tile.in_place else 0
+    scratch = tile.products * ((4 if tile.narrow else 8) * channels + 8 * tile.lanes) + copied
     return Cost(int(pairs * (products + sides)), flash, scratch)
 
 
-def _special(site: Site, p: ConvParams, tiles: ScalarTiles, fields: Fields) -> SpecializedKernel:
+def _special(site: Site, p: ConvParams, tile: ScalarTiles, fields: Fields) -> SpecializedKernel:
     """The function of the layer: its sizes, and its requantization."""
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]
-    rows, columns = tiles.size
-    ways = (rows, columns, tiles.lanes, int(tiles.narrow), int(tiles.in_place))
+    rows, columns = tile.size
+    ways = (rows, columns, tile.lanes, int(tile.narrow), int(tile.in_place))
     sizes = (*ways, in_w, in_c, out_w, out_c, p.attrs.pad.left)
-    kind = f"{rows}x{columns}{'n' if tiles.narrow else ''}_{f'rv32x{tiles.lanes}' if tiles.rv32 else 'scalar'}"
+    kind = f"{rows}x{columns}{'n' if tile.narrow else ''}_{f'rv32x{tile.lanes}' if tile.rv32 else 'scalar'}"
     call = f"tc_scalar_tile_rows_run(&p, x, y, scratch, {_listed(sizes)})"
-    struct = f"tc_scalar_tile_rows_t p = {{w, pad, {initializer(fields)}, {fields['store']}}}"
+    struct = f"tc_scalar_tile_rows_t p = {{w, pad, {_initializer(fields)}, {fields['store']}}}"
     head = f"by tiles of {rows}x{columns} outputs, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_tile_rows.h"
     return _function(f"tc_conv2d_3x3_s8_rows{kind}_i{in_c}_o{out_c}", head, rows, struct, call)
 
@@ -227,23 +204,17 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
     rows = _geometry(site, p, out_rows)
     in_w, in_c = site.x(0).shape[2:]
     out_w, out_c = site.y().shape[2:]
-    segments, channels = strided.segments_of(p)
     fields = scale_fields(p, p.w.reshape(out_c, -1), "tc_scalar_strided")
-    consts = (strided.weights(p), *constants(fields), rows.pad or _outside(rows, p))
-    sizes = (0, in_w, in_c, out_rows, out_w, 0, p.attrs.pad.left, segments, channels)
+    sizes = (0, in_w, in_c, out_rows, out_w, 0, p.attrs.pad.left, *strided.segments_of(p))
     head = f"of stride 2, {out_rows} rows, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_strided_rows.h"
-    struct = f"tc_scalar_strided_t p = {{w, pad, {initializer(fields)}, {_listed(sizes)}, {fields['store']}}}"
+    struct = f"tc_scalar_strided_t p = {{w, pad, {_initializer(fields)}, {_listed(sizes)}, {fields['store']}}}"
     name = f"tc_conv2d_3x3s2_s8_rows{out_rows}_scalar_i{in_c}_o{out_c}"
-    across, whole = -(-out_w // 2), strided.cost(site, p)
-    triples = rows.calls * -(-(out_rows // 2 * across) // _TILES)
-    executed = whole.instructions * triples // strided.triples(site)
-    scratch = strided.scratch(site, p)
-    return RowForm(
-        call=Call((*consts, In(0), Out(), Scratch()), rows=rows),
-        scratch_bytes=scratch,
-        cost=Cost(executed, whole.flash_bytes, scratch),
-        special=Once(lambda: _function(name, head, out_rows, struct, "tc_scalar_strided_rows_run(&p, x, y, scratch)")),
-    )
+    whole = strided.cost(site, p)
+    triples = rows.calls * -(-(out_rows // 2 * -(-out_w // 2)) // _TILES)
+    cost = Cost(whole.instructions * triples // strided.triples(site), whole.flash_bytes, whole.scratch_bytes)
+    run = "tc_scalar_strided_rows_run(&p, x, y, scratch)"
+    form = _row_form(rows, p, strided.weights(p), fields, cost)
+    return replace(form, special=Once(lambda: _function(name, head, out_rows, struct, run)))
 
 
 _F4, _F2 = tiles.KERNELS

@@ -17,8 +17,8 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scra
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
 from tinyc.kernels.fast.bilinear import S2
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums
-from tinyc.kernels.scalar.tiles import factors
+from tinyc.kernels.scalar.conv import scale_fields, small_sums
+from tinyc.kernels.scalar.tiles import constant_bytes, factors, is_3x3, packed, products_executed
 
 _LANES = 8  # output channels that a call of the products makes at most
 _SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
@@ -43,12 +43,7 @@ def segment_channels(w: Array) -> int | None:
 
 def takes(site: Site) -> bool:
     """constant 3x3 weights, stride 2, no dilation, one group, and accumulators within 2^28"""
-    if not site.is_const(1):
-        return False
-    a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
-    if (k_h, k_w) != (3, 3) or a.stride != (2, 2) or a.dilation != (1, 1):
-        return False
-    return small_sums(site) and segment_channels(site.const(1)) is not None
+    return is_3x3(site, 2) and small_sums(site) and segment_channels(site.const(1)) is not None
 
 
 def segments_of(p: ConvParams) -> tuple[int, int]:
@@ -60,13 +55,9 @@ def segments_of(p: ConvParams) -> tuple[int, int]:
 
 
 def weights(p: ConvParams) -> Const:
-    """[O / 4][segment][P * P][channels][4] int16, O rounded up to a multiple of 8."""
-    segments, channels = segments_of(p)
-    sides = factors(p.w, S2)
-    out_c, count, in_c = sides.shape
-    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, segments * channels - in_c)))
-    fours = padded.reshape(-1, 4, count, segments, channels).transpose(0, 3, 2, 4, 1)
-    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][segment][product][in_c][4]", "w")
+    """The factors of the weights, by segments."""
+    segments, _ = segments_of(p)
+    return Const(packed(factors(p.w, S2), segments), "[out_c / 4][segment][product][in_c][4]", "w")
 
 
 def lower(site: Site, p: ConvParams) -> Call:
@@ -105,10 +96,10 @@ def triples(site: Site) -> int:
 def cost(site: Site, p: ConvParams) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
     out_c, (segments, channels) = len(p.bias), segments_of(p)
-    products = _PRODUCTS * segments * -(-out_c // 4) * (13 * channels + 12)
-    sides = segments * channels * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
-    flash = 2 * _PRODUCTS * segments * channels * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c
-    return Cost(triples(site) * (products + sides), flash, scratch(site, p))
+    sums, inputs = _PRODUCTS * segments, segments * channels
+    products = products_executed(p, _PRODUCTS * inputs, sums)
+    sides = inputs * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
+    return Cost(triples(site) * (products + sides), constant_bytes(p, _PRODUCTS * inputs), scratch(site, p))
 
 
 KERNELS = (

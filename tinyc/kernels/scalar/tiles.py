@@ -41,16 +41,63 @@ _SUM_LIMIT = 2**31
 _CODE_BYTES = {"f2": 2600, "f4": 4400}  # of a layer, with what layers share
 # Instructions on ARMv7-M: of the input's side for a channel of two tiles, of the output's side for a channel of a tile.
 _INPUT, _OUTPUT = {"f2": 150, "f4": 640}, {"f2": 110, "f4": 420}
+# Of the products: for an input channel of four output channels, and around them.
+_CHANNEL, _AROUND = 13, 12
 
 
-def _takes(site: Site, form: BilinearForm) -> bool:
+# ---- what all tiles share ----
+
+
+def is_3x3(site: Site, stride: int) -> bool:
+    """Whether a layer has constant 3x3 weights, that stride, no dilation and one group."""
     if not site.is_const(1):
         return False
     a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
-    if (k_h, k_w) != (3, 3) or a.stride != (1, 1) or a.dilation != (1, 1) or a.groups != 1:
+    return (k_h, k_w) == (3, 3) and a.stride == (stride, stride) and a.dilation == (1, 1) and a.groups == 1
+
+
+def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
+    """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
+    down, across = np.array(form.weights, np.int64), np.array(form.across.weights, np.int64)
+    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
+    return products.reshape(len(w), -1, w.shape[3])
+
+
+def packed(sides: npt.NDArray[np.int64], segments: int = 1) -> npt.NDArray[np.int16]:
+    """Factors [O, product, C] as [O / 4][segment][product][C / segments][4], O rounded up to a multiple of 8, channels
+    of a segment of 4. Factors of int8 weights fit int16."""
+    out_c, count, in_c = sides.shape
+    channels = -(-in_c // (4 * segments)) * 4
+    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, segments * channels - in_c)))
+    fours = padded.reshape(-1, 4, count, segments, channels).transpose(0, 3, 2, 4, 1)
+    return np.ascontiguousarray(fours).astype(np.int16)
+
+
+def weights(p: ConvParams, form: BilinearForm, times: int = 1) -> Const:
+    """The factors of the weights, `times` as large."""
+    return Const(packed(times * factors(p.w, form))[:, 0], "[out_c / 4][product][in_c][4]", "w")
+
+
+def constant_bytes(p: ConvParams, sides: int) -> int:
+    """sides: factors of an output channel."""
+    out_c = len(p.bias)
+    return 2 * sides * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c
+
+
+def products_executed(p: ConvParams, sides: int, sums: int, channel: int = _CHANNEL) -> int:
+    """Instructions of the products of tiles that share weights. sums: of an output channel; channel: instructions of
+    an input channel of four products."""
+    return -(-len(p.bias) // 4) * (channel * sides + _AROUND * sums)
+
+
+# ---- stride 1, all at once ----
+
+
+def _takes(site: Site, form: BilinearForm) -> bool:
+    if not is_3x3(site, 1):
         return False
     worst = greatest_sum(*accumulated(site, 0))
-    return worst < _ACC_LIMIT and worst << (form.scale + 2 * max(form.raised)) < _SUM_LIMIT
+    return worst < _ACC_LIMIT and worst << (form.scale + form.most_raised) < _SUM_LIMIT
 
 
 def takes_f2(site: Site) -> bool:
@@ -63,28 +110,12 @@ def takes_f4(site: Site) -> bool:
     return _takes(site, F4)
 
 
-def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
-    """The weights' side of every product, int64[O, P * P, C]; w [O, 3, 3, C]."""
-    g = np.array(form.weights, np.int64)
-    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), g)
-    return products.reshape(len(w), -1, w.shape[3])
-
-
-def _weights(p: ConvParams, form: BilinearForm) -> Const:
-    """[O / 4][P * P][C][4] int16, O rounded up to a multiple of 8 and C of 4. Factors of int8 weights fit int16."""
-    sides = factors(p.w, form)
-    out_c, count, in_c = sides.shape
-    padded = np.pad(sides, ((0, -out_c % _LANES), (0, 0), (0, -in_c % 4)))
-    fours = padded.reshape(-1, 4, count, padded.shape[2]).transpose(0, 2, 3, 1)
-    return Const(np.ascontiguousarray(fours).astype(np.int16), "[out_c / 4][product][in_c][4]", "w")
-
-
 def lower(site: Site, p: ConvParams, form: BilinearForm) -> Call:
     """One call for the whole image; the rows of a tile are written when its input rows have been read."""
     rows = row_geometry(site, Window.of(p.attrs, 3, 3), p.x_zero)
     row = np.full(site.x(0).shape[2] * site.x(0).shape[3], p.x_zero, np.int8)
     fields = {
-        "w": _weights(p, form),
+        "w": weights(p, form),
         "pad": Const(row, "[in_w][in_c] of x_zero", "pad"),
         **scale_fields(p, p.w.reshape(len(p.bias), -1), f"tc_scalar_tiles{form.m}"),
     }
@@ -126,11 +157,11 @@ def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
     out_c, in_c = len(p.bias), -(-p.w.shape[3] // 4) * 4
     pairs = _across(site, form) * -(-site.y().shape[1] // form.m)
-    products = form.products**2 * -(-out_c // 4) * (13 * in_c + 12)
+    sums = form.products**2
+    products = products_executed(p, sums * in_c, sums)
     executed = pairs * (products + in_c * _INPUT[form.name] + out_c * 2 * _OUTPUT[form.name])
-    constants = 2 * form.products**2 * in_c * -(-out_c // _LANES) * _LANES + CHANNEL_BYTES * out_c
-    fetches = Fetches.around(constants, _CODE_BYTES[form.name], executed)
-    return Cost(executed, constants + _CODE_BYTES[form.name], scratch(site, p, form), fetches=fetches)
+    constants, code = constant_bytes(p, sums * in_c), _CODE_BYTES[form.name]
+    return Cost(executed, constants + code, scratch(site, p, form), fetches=Fetches.around(constants, code, executed))
 
 
 def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:
