@@ -40,6 +40,7 @@ from tinyc.kernels.mve.dot import LANES, Dot
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, lanes
 from tinyc.kernels.mve.pixels import PARAMETERS, alone_function, can_read, pixels_function
 from tinyc.kernels.stream import matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
 CONV = "tc_conv2d_s8_mve"
@@ -195,7 +196,9 @@ def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together 
     else:
         body = _row_function(dot, columns, along)
     contract = _contract(dot, columns, along.k_h)
-    return Written(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
+    inputs = "taps in vectors" if dot.held else "windows gathered in scratch" if columns else "taps from the rows"
+    tile = tile_text(1 if dot.alone else 2, dot.group, inputs, "int8 weights, 16 taps of each channel")
+    return Written(LayerFunction(contract, apart(fast), apart(portable), body, MVE, tile=tile), work)
 
 
 def _contract(dot: Dot, columns: Columns | None, k_h: int) -> str:

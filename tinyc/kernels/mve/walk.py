@@ -8,7 +8,7 @@ from enum import Enum
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import writing
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin, twin
-from tinyc.kernels.mve.dot import STEP
+from tinyc.kernels.mve.dot import ACCUMULATORS, STEP
 from tinyc.kernels.mve.planes import (
     HEADER,
     LINES,
@@ -18,6 +18,7 @@ from tinyc.kernels.mve.planes import (
     lines_function,
     tile_function,
 )
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
 _CALL = 20  # instructions around a call of both functions
@@ -119,7 +120,10 @@ def _functions(walk: LineWalk) -> LineFunctions:
     contract = f"""/* Depthwise, {walk.channels} channels, by {walk.by.value}: {extent}.
  * x, y: at words. stream, scratch: tc_mve.h.{" pad: a row of x_zero." if walk.by is By.ROWS else ""}
  */"""
-    return LineFunctions(LayerFunction(contract, apart(fast), apart(portable), body, MVE), work)
+    windows = tile_text(
+        len(ACCUMULATORS), 1, "four lines interleaved in scratch", "int8 weights, a vector of each window"
+    )
+    return LineFunctions(LayerFunction(contract, apart(fast), apart(portable), body, MVE, tile=windows), work)
 
 
 def _body(walk: LineWalk, kinds: list[Lines]) -> str:

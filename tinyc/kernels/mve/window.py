@@ -21,6 +21,7 @@ from tinyc.kernels.mve.dot import BYTE_REACH, LANES
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.lanes import STREAM, load_constants, narrow, scale_vectors, set_power, to_bytes
 from tinyc.kernels.stream import depthwise_matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -180,7 +181,8 @@ def special(work: WindowPlan, site: Site, p: ConvParams) -> SpecializedKernel:
         f"static const tc_mve_requant_t requant = {layer.requant.c_text};",
         f"tc_mve_window(&requant, stream, x, y, {layer.taps}, {layer.channels});",
     )
-    function = LayerFunction(contract, _function(layer)[0], portable, isa=MVE)
+    tile = tile_text(1, _EIGHT, "taps from the rows", "int8 weights, eight channels of a tap")
+    function = LayerFunction(contract, _function(layer)[0], portable, isa=MVE, tile=tile)
     return function.named(f"{NAME}_{layer.taps}x{layer.channels}", "tc_mve.h")
 
 

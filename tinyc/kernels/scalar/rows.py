@@ -166,15 +166,19 @@ def _special(site: Site, p: ConvParams, tile: ScalarTiles, fields: Fields) -> Sp
     call = f"tc_scalar_tile_rows_run(&p, x, y, scratch, {_listed(sizes)})"
     struct = f"tc_scalar_tile_rows_t p = {{w, pad, {_initializer(fields)}, {fields['store']}}}"
     head = f"by tiles of {rows}x{columns} outputs, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_tile_rows.h"
-    return _function(f"tc_conv2d_3x3_s8_rows{kind}_i{in_c}_o{out_c}", head, rows, struct, call)
+    words = tiles.text(site, 2, tile.size, tile.lanes)
+    return _function(f"tc_conv2d_3x3_s8_rows{kind}_i{in_c}_o{out_c}", head, rows, words, struct, call)
 
 
 def _listed(literals: tuple[int, ...]) -> str:
     return ", ".join(map(str, literals))
 
 
-def _function(name: str, head: str, rows: int, struct: str, call: str) -> SpecializedKernel:
-    """C text that makes `rows` rows by the call with the struct p; the name ends with a digest of it."""
+def _function(name: str, head: str, rows: int, tile: str, struct: str, call: str) -> SpecializedKernel:
+    """C text that makes `rows` rows by the call with the struct p; the name ends with a digest of it.
+
+    tile: in words.
+    """
     header = head.rsplit(" ", 1)[1]
     first = "" if rows > 1 else "    int8_t *const y[1] = {row};\n"
     contract = f"/* conv2d 3x3 {head}. scratch: word aligned. */"
@@ -186,7 +190,7 @@ static void @(const int16_t *w, const int32_t *bias, const int32_t *mult, const 
 {first}
     {call};
 }}"""
-    return LayerFunction(contract, driver=driver).named(name, header)
+    return LayerFunction(contract, driver=driver, tile=tile).named(name, header)
 
 
 # ---- stride 2 ----
@@ -213,8 +217,8 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
     triples = rows.calls * -(-(out_rows // 2 * -(-out_w // 2)) // _TILES)
     cost = Cost(whole.instructions * triples // strided.triples(site), whole.flash_bytes, whole.scratch_bytes)
     run = "tc_scalar_strided_rows_run(&p, x, y, scratch)"
-    form = _row_form(rows, p, strided.weights(p), fields, cost)
-    return replace(form, special=Once(lambda: _function(name, head, out_rows, struct, run)))
+    form, tile = _row_form(rows, p, strided.weights(p), fields, cost), tiles.text(site, _TILES, (2, 2))
+    return replace(form, special=Once(lambda: _function(name, head, out_rows, tile, struct, run)))
 
 
 _F4, _F2 = tiles.KERNELS

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import SpecializedKernel, writing
 from tinyc.kernels.form.function import RV32, LayerFunction, twin
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 from tinyc.machine.work import Work
 
@@ -49,6 +50,12 @@ class PixelTile:
     @property
     def name(self) -> str:
         return f"{self.pixels}x{self.lanes}"
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        weights = "int4 weights, eight channels in a word" if self.nibbles else "int8 weights"
+        return tile_text(self.pixels, self.lanes, "a tap of three pixels in two words of scratch", weights)
 
 
 BROAD, TALL = PixelTile(1, 8), PixelTile(2, 4)

@@ -14,6 +14,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _MOST_TAPS = 10  # with as many pixels in registers
@@ -171,7 +172,7 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
     fields = {"k_h": 1, "k_w": k_h, "stride": 1, "dilation": 1}  # the column as a row
     fields |= {"in_w": out_h + k_h - 1, "out_w": out_h, "out_c": channels}
     return DepthwiseTile(
-        code=Once(lambda: writing(_column, layer)),
+        code=writing(_column, layer),
         name=f"tc_depthwise_conv2d_column_s8_rv32_{k_h}x{channels}",
         kernel=f"{k_h}x1",
         extent=f"{out_h} pixels of {channels} channels",
@@ -179,6 +180,7 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
         weights=Once(lambda: np.ascontiguousarray(p.w.reshape(k_h, -1).T).astype(np.int8)),
         layout="[out_c][k_h]",
         weight_bytes=k_h * channels,
+        tile=tile_text(1, 1, f"{k_h} pixels in registers", f"{k_h} weights in registers"),
         is_whole=True,
     )
 

@@ -182,7 +182,7 @@ static void {name}(const {self.family}_t *p, const int8_t *const *x, int8_t *{ma
     static const tc_rv32_tile_t tile = {{{self.tile.groups}, {self.tile.lanes}, {members}}};
     {family}(p, &tile, x, y, scratch{argument});
 }}"""
-        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", f"{self.family}.h"), parts)
+        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", f"{self.family}.h"), parts, self.tile.text)
 
     def int4_special(self) -> SpecializedKernel:
         """The function of every layer with int4 weights."""
@@ -194,7 +194,7 @@ static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const 
     tc_conv2d_s8_w4_rv32(p, {sums.name}, x, y, scratch);
 }}"""
         headers = ("tc_rv32.h", "tc_conv2d_s8_w4_rv32.h")
-        return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (sums,))
+        return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (sums,), self.tile.text)
 
     def executed(self, groups: int) -> float:
         """Instructions, all in all, of so many groups of pixels: by the functions' tables, and by counts of what is

@@ -51,6 +51,7 @@ from tinyc.kernels.scalar.rv32_conv import (
 )
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
 from tinyc.kernels.stream import matrix_of
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 from tinyc.machine.work import Work
 
@@ -400,7 +401,8 @@ def _special(work: _Dense) -> SpecializedKernel:
 }}"""
     stem = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}"
     headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_rv32.h")
-    return LayerFunction(head, driver=driver).named(stem, *headers, parts=parts)
+    tile = tile_text(1, work.tile.lanes, "inputs as bytes", "int8 weights, four channels in a word")
+    return LayerFunction(head, driver=driver, tile=tile).named(stem, *headers, parts=parts)
 
 
 def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
@@ -473,7 +475,8 @@ static void tc_fully_connected_s8_w4_rv32_8(const tc_fully_connected_s8_w4_rv32_
     tc_fully_connected_s8_w4_rv32(p, {sums.name}, x, y);
 }}"""
     headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_w4_rv32.h")
-    return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (sums,))
+    tile = tile_text(1, _NIBBLES, "inputs as bytes", "int4 weights, eight channels in a word")
+    return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (sums,), tile)
 
 
 def _lower_nibbles(site: Site, p: ConvParams) -> Call:

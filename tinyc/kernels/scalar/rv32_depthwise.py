@@ -20,6 +20,7 @@ from tinyc.kernel.windows import ConvParams, is_s8
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _UNROLLED = 8  # pixels of a row without a loop
@@ -264,7 +265,7 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
     fields = {"k_h": 3, "k_w": 3, "stride": stride, "dilation": 1, "pad_left": pad_left, "x_zero": p.x_zero}
     fields |= {"in_w": in_w, "out_w": out_w, "out_c": channels, "late": row.in_place and pad_left > 0}
     return DepthwiseTile(
-        code=Once(lambda: writing(_row, row)),
+        code=writing(_row, row),
         name=f"tc_depthwise_conv2d_3x3_s8{'_w4' * row.int4}_rv32_{in_w}x{channels}",
         kernel="3x3",
         extent=f"a row of {in_w}x{channels} -> {out_w}x{channels}, stride {stride}",
@@ -272,6 +273,7 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
         weights=Once(lambda: _weights(row, p)),
         layout="[out_c][5], two int4 in a byte, low half first" if row.int4 else "[out_c][k_h][k_w]",
         weight_bytes=(5 if row.int4 else 9) * channels,
+        tile=tile_text(row.turn, 1, "columns from the rows", "nine weights in registers"),
         in_place=row.in_place,
     )
 

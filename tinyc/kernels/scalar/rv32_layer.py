@@ -44,7 +44,7 @@ _HEADER = "tc_rv32_taps.h"
 class DepthwiseTile:
     """How the outputs of a layer are made."""
 
-    code: Once[RiscvAsm]
+    code: RiscvAsm
     name: str  # of the function; a digest comes behind
     kernel: str  # size of the window, `3x3`
     extent: str  # what a call makes, in words
@@ -52,6 +52,7 @@ class DepthwiseTile:
     weights: Once[npt.NDArray[np.int8]]
     layout: str  # of the weights
     weight_bytes: int
+    tile: str  # in words
     reads_pad: bool = False  # it gets a pixel of zero points, for taps outside the image
     is_whole: bool = False  # a call makes the whole image, and not a row
     in_place: bool = False  # a row may take the place of its input row
@@ -81,7 +82,7 @@ def depthwise_kernel(
 
 def _cost(site: Site, p: ConvParams, tile: DepthwiseTile) -> Cost:
     """On the scale of `rv32_conv.cost`."""
-    asm, calls = tile.code(), 1 if tile.is_whole else site.y().shape[1]
+    asm, calls = tile.code, 1 if tile.is_whole else site.y().shape[1]
     executed = int(calls * asm.work().instructions * ARMV7M_SHARE)
     constants = tile.weight_bytes + (16 + tile.reads_pad) * len(p.bias)
     return Cost(executed, constants + asm.code_bytes, 0, fetches=Fetches.around(constants, asm.code_bytes, executed))
@@ -107,5 +108,5 @@ def _special(tile: DepthwiseTile, finish: ChannelFinish) -> SpecializedKernel:
     taps = f"tc_rv32_taps(&layer, w, channels, {rows}, y);"
     portable = described_twin("@", parameters, "tc_rv32_taps_t", fields, taps)
     contract = f"/* depthwise_conv2d {tile.kernel} on RV32IM ({_HEADER}): {tile.extent}. */"
-    function = LayerFunction(contract, tile.code().function("@", parameters), portable, isa=RV32)
+    function = LayerFunction(contract, tile.code.function("@", parameters), portable, isa=RV32, tile=tile.tile)
     return function.named(tile.name, "tc_rv32.h", _HEADER)

@@ -21,6 +21,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_s8
 from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
+from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _MOST_TAPS = 32  # pointers of two pixels are on the stack
@@ -266,10 +267,10 @@ class _RowWriter:
         asm.branch("j", "pixels")
 
 
-def _row(row: TapsRow) -> RiscvAsm:
-    """The code that executes less: of one pixel at a time, or of two."""
-    codes = [_RowWriter(row, pixels).write() for pixels in _PIXELS if pixels <= row.out_w]
-    return min(codes, key=lambda asm: asm.work().instructions)
+def _row(row: TapsRow) -> tuple[int, RiscvAsm]:
+    """The pixels at a time, one or two, of which the code executes less, and the code."""
+    codes = [(pixels, _RowWriter(row, pixels).write()) for pixels in _PIXELS if pixels <= row.out_w]
+    return min(codes, key=lambda code: code[1].work().instructions)
 
 
 def takes(site: Site) -> bool:
@@ -294,12 +295,13 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
     across = window.stride.w, window.dilation.w, window.pad.left
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     row = TapsRow(k_h, k_w, *across, in_w, out_w, channels, site.x(1).dtype == "s4", finish)
+    pixels, code = writing(_row, row)
     tap = row.tap_bytes * (2 if row.int4 else 1)
     fields = {"k_h": k_h, "k_w": k_w, "stride": row.stride, "dilation": row.dilation, "pad_left": row.pad}
     fields |= {"in_w": in_w, "out_w": out_w, "out_c": channels}
     kind = f"{row.tap_bytes}], two int4 in a byte, low half first" if row.int4 else f"{row.lanes}]"
     return DepthwiseTile(
-        code=Once(lambda: writing(_row, row)),
+        code=code,
         name=f"tc_depthwise_conv2d_s8{'_w4' * row.int4}_rv32_{k_h}x{k_w}x{channels}",
         kernel=f"{k_h}x{k_w}",
         extent=f"a row of {in_w}x{channels} -> {out_w}x{channels}",
@@ -307,6 +309,7 @@ def _tile(site: Site, p: ConvParams, finish: ChannelFinish) -> DepthwiseTile:
         weights=Once(lambda: _weights(row, p)),
         layout=f"[block][k_h][k_w][{kind}",
         weight_bytes=row.blocks * row.taps * row.tap_bytes,
+        tile=tile_text(pixels, row.lanes, "taps by pointers on the stack", f"int{4 if row.int4 else 8} weights"),
         reads_pad=True,
     )
 

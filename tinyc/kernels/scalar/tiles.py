@@ -34,6 +34,8 @@ from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8_or_w4, r
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
+from tinyc.kernels.scalar.loops.headers import CORES, core_with
+from tinyc.kernels.tile.shape import fast_tile_text
 
 _LANES = 8  # output channels that a call of the products makes at most
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
@@ -90,6 +92,11 @@ def products_executed(p: ConvParams, sides: int, sums: int, channel: int = _CHAN
     return -(-len(p.bias) // 4) * (channel * sides + _AROUND * sums)
 
 
+def text(site: Site, count: int, outputs: tuple[int, int], most: int = _LANES) -> str:
+    """So many tiles of these outputs, rows and columns, in words. most: output channels that share what is loaded."""
+    return fast_tile_text(count, outputs, min(most, CORES[core_with(site.isa)].lanes), "int16 factors of weights")
+
+
 # ---- stride 1, all at once ----
 
 
@@ -138,7 +145,7 @@ tc_scalar_tiles.h. scratch: word aligned. */"""
     tc_scalar_tiles_run(p, x, y, scratch, {literals});
 }}"""
     stem = f"tc_conv2d_3x3_s8_tiles{form.m}_scalar_i{in_c}_o{out_c}"
-    return LayerFunction(contract, driver=driver).named(stem, "tc_scalar_tiles.h")
+    return LayerFunction(contract, driver=driver, tile=text(site, 2, (form.m, form.m))).named(stem, "tc_scalar_tiles.h")
 
 
 def _across(site: Site, form: BilinearForm) -> int:
