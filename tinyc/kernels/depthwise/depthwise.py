@@ -354,6 +354,5 @@ def kernels(name: str, packing: Packing) -> Iterator[Kernel]:
             asks=asks,
             inplace=() if choices is by_rows else (0,),
             shrinks=choices is not by_rows,
-            slow_flash=choices is cut_in_rows,
             written=True,
         )

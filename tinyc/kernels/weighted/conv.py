@@ -102,6 +102,11 @@ def on_stack(site: Site) -> bool:
     return site.x(1).elements // site.x(1).shape[0] <= _STACK_TAPS and site.y().elements > site.y().shape[3]
 
 
+def on_stack_or_alone(site: Site) -> bool:
+    """at most 252 taps, or one pixel"""
+    return on_stack(site) or site.y().elements == site.y().shape[3]
+
+
 def has_pairs(site: Site) -> bool:
     """rows of at least two pixels, or an image that is such a row"""
     window = Window.of(site.attrs, *site.x(1).shape[1:3])
@@ -137,7 +142,7 @@ def keeps_sizes(site: Site) -> bool:
 _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
     TWO_PIXELS: (),
     TWO_PIXELS_FPU: (on_stack,),
-    TWO_PIXELS_SHORT: (on_stack, is_long),
+    TWO_PIXELS_SHORT: (on_stack_or_alone, is_long),
     TWO_PIXELS_OF_ANY: (is_pointwise,),
     TWO_PIXELS_OF_ANY_FPU: (is_pointwise, keeps_sizes),
     FOUR_PIXELS: (is_in_fours,),

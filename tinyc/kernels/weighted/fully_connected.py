@@ -2,7 +2,7 @@
 """fully_connected on Cortex-M with DSP: a function in assembly for each layer, weights in the order of use.
 
 `tc_fully_connected_s8_asm` keeps int8 weights, `tc_fully_connected_s8_w16_asm` widens them to int16;
-`tc_fully_connected_s8_rolled_asm` is the first with less code, for boards with slow flash. One row of inputs is a
+`tc_fully_connected_s8_rolled_asm` is the first with less code. One row of inputs is a
 pixel, so more than one of them is a 1x1 convolution.
 """
 

@@ -264,6 +264,6 @@ def tile_kernel(
         isa=frozenset({"dsp", "fpu"} if tile.inputs == "FPU registers" or tile.of_any else {"dsp"}),
         when=(packing.takes, *when),
         asks=packing.asks,
-        slow_flash=tile.short and tile.pixels != 2,
+        slow_flash=tile.pixels == 4,
         written=True,
     )
