@@ -6,37 +6,25 @@
  * The zero points of the inputs are in c, for a difference b is negative; the compiler has proved that
  * the sum fits int32 and that the result is the rounding rule's for every pair of inputs.
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and
- * b<k> in x1, 0 where that input repeats. y may be an input that does not repeat. No scratch.
+ * Elements pair as in tc_pairs.h. y may be an input that does not repeat. No scratch.
  */
 #ifndef TC_ADD_LINEAR_S8_H
 #define TC_ADD_LINEAR_S8_H
 
-#include "tc_math.h"
+#include "tc_pairs.h"
 
 typedef struct {
-    int32_t n0, a0, b0;
-    int32_t n1, a1, b1;
-    int32_t n2, a2, b2;
-    int32_t n3, a3, b3;
+    TC_PAIR_LOOPS;
     int32_t a, b, c, shift;
     int32_t y_zero, y_min, y_max;
 } tc_add_linear_s8_t;
 
 static void tc_add_linear_s8(const tc_add_linear_s8_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
 {
-    for (int32_t i0 = 0; i0 < p->n0; i0++) {
-        for (int32_t i1 = 0; i1 < p->n1; i1++) {
-            for (int32_t i2 = 0; i2 < p->n2; i2++) {
-                const int8_t *a = x0 + i0 * p->a0 + i1 * p->a1 + i2 * p->a2;
-                const int8_t *b = x1 + i0 * p->b0 + i1 * p->b1 + i2 * p->b2;
-                for (int32_t i3 = 0; i3 < p->n3; i3++, a += p->a3, b += p->b3) {
-                    *y++ = (int8_t)tc_clamp(((p->a * *a + p->b * *b + p->c) >> p->shift) + p->y_zero,
-                                            p->y_min, p->y_max);
-                }
-            }
-        }
-    }
+    TC_EACH_PAIR(p, int8_t, x0, x1, {
+        *y++ = (int8_t)tc_clamp(((p->a * a + p->b * b + p->c) >> p->shift) + p->y_zero,
+                                p->y_min, p->y_max);
+    })
 }
 
 #endif

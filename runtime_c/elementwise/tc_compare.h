@@ -9,13 +9,10 @@
 #ifndef TC_COMPARE_H
 #define TC_COMPARE_H
 
-#include "tc_math.h"
+#include "tc_pairs.h"
 
 typedef struct {
-    int32_t n0, a0, b0;
-    int32_t n1, a1, b1;
-    int32_t n2, a2, b2;
-    int32_t n3, a3, b3;
+    TC_PAIR_LOOPS;
     int32_t kind;
     int32_t x0_zero, x1_zero;
     int32_t mult0, shift0, mult1, shift1;

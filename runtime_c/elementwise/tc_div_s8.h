@@ -7,19 +7,16 @@
  * The bits are those of TensorFlow Lite Micro's reference kernel: the divisor's inverse by three Newton
  * steps, doubling high multiplies, a rounding shift. shift <= 22.
  *
- * Loops n0..n3 run over y front to back, n3 innermost; a step of loop k moves a<k> elements in x0 and
- * b<k> in x1, 0 where that input repeats. y may be an input that does not repeat. No scratch.
+ * Elements pair as in tc_pairs.h. y may be an input that does not repeat. No scratch.
  */
 #ifndef TC_DIV_S8_H
 #define TC_DIV_S8_H
 
+#include "tc_pairs.h"
 #include "tc_softmax_fixed.h"
 
 typedef struct {
-    int32_t n0, a0, b0;
-    int32_t n1, a1, b1;
-    int32_t n2, a2, b2;
-    int32_t n3, a3, b3;
+    TC_PAIR_LOOPS;
     int32_t x0_zero, x1_zero;
     int32_t mult, shift;
     int32_t y_zero, y_min, y_max;
@@ -55,17 +52,7 @@ static inline int8_t tc_div_element(const tc_div_s8_t *p, int32_t above, int32_t
 
 static void tc_div_s8(const tc_div_s8_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
 {
-    for (int32_t i0 = 0; i0 < p->n0; i0++) {
-        for (int32_t i1 = 0; i1 < p->n1; i1++) {
-            for (int32_t i2 = 0; i2 < p->n2; i2++) {
-                const int8_t *a = x0 + i0 * p->a0 + i1 * p->a1 + i2 * p->a2;
-                const int8_t *b = x1 + i0 * p->b0 + i1 * p->b1 + i2 * p->b2;
-                for (int32_t i3 = 0; i3 < p->n3; i3++, a += p->a3, b += p->b3) {
-                    *y++ = tc_div_element(p, *a - p->x0_zero, *b - p->x1_zero);
-                }
-            }
-        }
-    }
+    TC_EACH_PAIR(p, int8_t, x0, x1, *y++ = tc_div_element(p, a - p->x0_zero, b - p->x1_zero))
 }
 
 #endif
