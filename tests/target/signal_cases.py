@@ -187,12 +187,12 @@ def axes_scale(attrs: AxesScale) -> Graph:
     return node_of("axes_scale", attrs, inputs, tables)
 
 
-def log_mel(attrs: LogMel, samples: int, length: int, bands: int) -> Graph:
-    """Samples in counts; bands of a few random bins."""
+def log_mel(attrs: LogMel, samples: int, length: int, bands: int, width: int = 5) -> Graph:
+    """Samples in counts; bands of so many random bins."""
     rng, bins = np.random.default_rng(bands), length // 2 + 1
     tables = {"w": rng.uniform(-0.2, 1, length).astype(np.float32), "b": np.zeros((bands, bins), np.float32)}
     for band in range(bands):
-        tables["b"][band, band : band + 5] = rng.uniform(0.1, 1, 5)
+        tables["b"][band, band : band + width] = rng.uniform(0.1, 1, width)
     inputs = [count("x", (1, samples)), count("w", (length,), "f32"), count("b", (bands, bins), "f32")]
     return node_of("log_mel", attrs, inputs, tables)
 

@@ -55,17 +55,17 @@ def weighted_cases() -> Iterator[Graph]:
         Layer("fully_connected", FullyConnected(), (2, 17), (5, 17)),
     ]
     for layer in layers:
-        yield _int16(weighted(layer))
-        yield _int16_weights(weighted(layer))
+        yield in_int16(weighted(layer))
+        yield with_int16_weights(weighted(layer))
     x, y_scale = tensor("x", (1, 3, 4, 5), 0.05, 3), 0.4
     attrs = TransposeConv2D(Pair(2, 2), Pair(1, 0), Pair(5, 8))
     w = np.random.default_rng(1).integers(-127, 128, (6, 3, 3, 5)).astype(np.int8)
     plain = one_node("transpose_conv2d", attrs, [x, tensor("w", w.shape, 0.01)], y_scale, -5, {"w": w})
     yield plain
-    yield _int16(plain)
+    yield in_int16(plain)
 
 
-def _int16(graph: Graph) -> Graph:
+def in_int16(graph: Graph) -> Graph:
     """The graph with int16 input and output; a bias becomes 64 bits wide, as TensorFlow Lite has it."""
     values = dict(graph.values)
     for name in ("x", "y"):
@@ -78,7 +78,7 @@ def _int16(graph: Graph) -> Graph:
     return replace(graph, values=values, consts=consts)
 
 
-def _int16_weights(graph: Graph) -> Graph:
+def with_int16_weights(graph: Graph) -> Graph:
     """The graph with weights of -255 .. 255, as int8 ones with a zero point become."""
     w = graph.consts["w"].astype(np.int16)
     values = {**graph.values, "w": replace(graph.values["w"], dtype="s16")}

@@ -6,6 +6,8 @@ One kernel for each of the two serves convolution, depthwise convolution and mat
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multipliers, requantize
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import ConvParams
 
@@ -218,17 +221,27 @@ def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
     return wide_call(p, Shape16(p.w[:, None, None, :], 1, rows, in_c, 1, rows, 1))
 
 
-def cost(site: Site, p: WideParams | ConvParams) -> Cost:
-    """An estimate from measured layers: per tap, per output."""
-    taps, constants = p.w.size // len(p.bias), p.w.nbytes if isinstance(p, ConvParams) else p.w.size
-    return Cost(site.y().elements * (13 * taps + 60), constants + 13 * len(p.bias) + 500, 0)
+def of_products(site: Site, p: WideParams | ConvParams) -> Units:
+    """Products, the taps of windows that they lie in, and outputs."""
+    outputs, window = site.y().elements, math.prod(p.w.shape[:2] if p.w.ndim == 3 else p.w.shape[1:3])
+    return {
+        "product": outputs * (p.w.size // len(p.bias)),
+        "tap": outputs * (window if p.w.ndim > 2 else 1),
+        "output": outputs,
+    }
 
 
-IMAGE_KERNELS = (
-    Kernel("tc_conv2d_s16", offered(lower_image, cost=cost), when=(is_s16,)),
-    Kernel("tc_conv2d_s8_w16", offered(lower_image, cost=cost), when=(has_wide_weights,)),
-)
-MATRIX_KERNELS = (
-    Kernel("tc_conv2d_s16", offered(lower_matrix, cost=cost), when=(is_s16,)),
-    Kernel("tc_conv2d_s8_w16", offered(lower_matrix, cost=cost), when=(has_wide_weights,)),
-)
+def weight_bytes(site: Site, p: WideParams | ConvParams) -> int:
+    """Of weights, biases, multipliers and shifts."""
+    return (p.w.nbytes if isinstance(p, ConvParams) else p.w.size) + 13 * len(p.bias)
+
+
+def _kernels(lowered: Callable[[Site, WideParams | ConvParams], Call]) -> tuple[Kernel, ...]:
+    return tuple(
+        Kernel(name, offered(lowered, cost=CountedCost(name, of_products, flash=weight_bytes)), when=(has_width,))
+        for name, has_width in (("tc_conv2d_s16", is_s16), ("tc_conv2d_s8_w16", has_wide_weights))
+    )
+
+
+IMAGE_KERNELS = _kernels(lower_image)
+MATRIX_KERNELS = _kernels(lower_matrix)

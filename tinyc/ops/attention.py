@@ -17,6 +17,7 @@ from tinyc.base.exact import dot
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import float_factor
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, Shape, Value
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Offering, Once, Out, Params, Refused, Scratch, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.kernels import matmul
@@ -29,7 +30,6 @@ from tinyc.ops.softmax import FixedSoftmax, FloatSoftmax, Softmax
 
 Fields = dict[str, int | float | str | Const]
 _Q, _K, _V, _TABLE, _MASK = range(5)
-_PER_SHARE = 19  # instructions of a softmax in fixed point for each score, on a Cortex-M4
 _PER_HIDDEN = 2  # instructions for each score where a mask hides some
 _PER_VECTOR_SHARE = 4  # of one by Helium
 _PER_WIDE_SHARE = 7.3  # of one whose shares are not made bytes first, less what widening them would take
@@ -241,19 +241,32 @@ def _product_fields(p: MatmulParams, name: str) -> Fields:
     }
 
 
+def of_shares(site: Site, p: AttentionParams) -> Units:
+    """Products, shares, those that a mask may hide or a table changes, results, and rows."""
+    a = p.attrs
+    rows = a.heads * a.rows
+    shares = rows * a.keys
+    return {
+        "product": macs(site),
+        "share": shares,
+        "hidden": shares if p.mask is not None else 0,
+        "looked_up": shares if p.table is not None else 0,
+        "result": rows * a.width,
+        "row": rows,
+    }
+
+
 def _offer(suffix: str, kind: type) -> Offering:
     """Of the portable kernel."""
+    cost = CountedCost(f"tc_attention_{suffix}", of_shares)
 
     def offer(site: Site, p: AttentionParams) -> Offer | Refused:
         if not isinstance(p.softmax, kind):
             return Refused(_ASKS[kind])
-        a = p.attrs
-        count = a.heads * a.rows
-        each = _PER_SHARE + 20 + (_PER_HIDDEN if p.mask is not None else 0)
-        executed = macs(site) * 11 // 4 + count * (a.keys * each + a.width * 20)
-        cost = Cost(executed, 1500, a.keys, executed * 3 // 2)
+        keys = p.attrs.keys
         fields = _common(p) | _product_fields(p.product, "product") | _product_fields(p.context, "context")
-        return Offer(a.keys, cost, Once(lambda: _call(site, f"tc_attention_{suffix}_t", fields)))
+        call = Once(lambda: _call(site, f"tc_attention_{suffix}_t", fields))
+        return Offer(keys, cost(site, p).in_scratch(keys), call)
 
     return offer
 

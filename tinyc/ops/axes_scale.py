@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
@@ -116,8 +117,8 @@ def is_wide(site: Site) -> bool:
     return site.attrs.dtype == "s16"
 
 
-def cost(site: Site, p: AxesParams) -> Cost:
-    return Cost(27 * site.x(0).elements + 30, 8 * p.factor.size + 150, 0)
+def table_bytes(site: Site, p: AxesParams) -> int:
+    return 8 * p.factor.size
 
 
 OP = Op(
@@ -130,8 +131,10 @@ OP = Op(
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(own=True),),
     kernels=(
-        Kernel("tc_axes_scale_s8", offered(lower, cost=cost), when=(is_byte,)),
-        Kernel("tc_axes_scale_s16", offered(lower, cost=cost), when=(is_wide,)),
+        *(
+            Kernel(name, offered(lower, cost=CountedCost(name, of_elements, flash=table_bytes)), when=(has_type,))
+            for name, has_type in (("tc_axes_scale_s8", is_byte), ("tc_axes_scale_s16", is_wide))
+        ),
     ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

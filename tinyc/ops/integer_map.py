@@ -16,14 +16,14 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Offer, Once, Out, SpecializedKernel
+from tinyc.kernel.counted import counted
+from tinyc.kernel.kernel import Call, In, Kernel, Offer, Once, Out, SpecializedKernel
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
 
 KINDS: tuple[DType, ...] = ("s8", "s16", "s32", "u32")
 _CTYPE = {"s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "u32": "uint32_t"}
-_PER_STEP = {"div": 6}  # instructions; 1 where nothing is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,9 @@ def _literal(constant: int) -> str:
 def offer(site: Site, p: IntegerMap) -> Offer:
     """A loop, and what its steps cost."""
     n = site.x().elements
-    work = 6 + sum(_PER_STEP.get(name, 2) for name, _ in p.steps)
+    units = {"element": n, **{name: n * sum(own == name for own, _ in p.steps) for name in _STEPS}}
     call = Once(lambda: Call((In(0), n, Out())))
-    return Offer(0, Cost(n * work + 20, 40 + 4 * work, 0), call, Once(lambda: special(site, p)))
+    return Offer(0, counted("tc_integer_map", site, units), call, Once(lambda: special(site, p)))
 
 
 OP = Op(

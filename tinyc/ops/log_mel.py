@@ -16,7 +16,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Fixed, Observed, Op, Trait, Unquantized
 from tinyc.ops.signal_square_root import roots
@@ -203,24 +204,25 @@ def macs(site: Site) -> int:
     return site.y().shape[1] * (3 * t.length + t.macs())
 
 
-def cost(site: Site, p: LogMelParams) -> Cost:
-    t = Transform(p.length)
-    return _cost(site, p, t.instructions() + 10 * p.length, 12 * p.length)
+def of_frames(site: Site, p: LogMelParams) -> Units:
+    """Of all frames: those of transforms, bins, roots of them, weights of bands, and bands."""
+    frames, bins = site.y().shape[1], p.end - p.begin
+    return {
+        **Transform(p.length).units(frames),
+        "bin": frames * bins,
+        "root": frames * bins if p.power == 1 else 0,
+        "weight": frames * _weights(p),
+        "band": frames * len(p.factor),
+    }
 
 
-def cost_mve(site: Site, p: LogMelParams) -> Cost:
-    t = Transform(p.length)
-    return _cost(site, p, t.vector_instructions() + 3 * p.length, 16 * p.length)
+def table_bytes(site: Site, p: LogMelParams) -> int:
+    """Of the window, the twiddles and the bands."""
+    return 16 * p.length + 2 * _weights(p) + 24 * len(p.factor)
 
 
-def _cost(site: Site, p: LogMelParams, transform: int, flash: int) -> Cost:
-    """Of a frame the transform and all that follows. flash: of the twiddles."""
-    bands = len(p.factor)
-    products = sum(end - first for first, end in p.bands.spans())
-    frame = transform + 7 * (p.end - p.begin) + 6 * products + 70 * bands
-    frame += 70 * (p.end - p.begin) if p.power == 1 else 0
-    flash += 4 * p.length + 2 * products + 24 * bands + 4000
-    return Cost(site.y().shape[1] * frame, flash, scratch(site, p))
+def _weights(p: LogMelParams) -> int:
+    return sum(end - first for first, end in p.bands.spans())
 
 
 def is_int16(site: Site) -> bool:
@@ -247,15 +249,18 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Fixed(1 / 128, 0), Unquantized(), Unquantized()),  # in int16 1 / 32768: what a microphone gives
     quant_out=(Observed(),),
-    kernels=(
+    kernels=tuple(
         Kernel(
-            "tc_log_mel_mve",
-            offered(lower_mve, scratch=scratch, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            when=(is_int16, is_power_of_two),
-        ),
-        Kernel("tc_log_mel", offered(lower, scratch=scratch, cost=cost), when=(is_int16, is_power_of_two)),
-        Kernel("tc_log_mel_mixed", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_int16, is_mixed)),
+            name,
+            offered(lowered, scratch=scratch, cost=CountedCost(name, of_frames, flash=table_bytes)),
+            isa=isa,
+            when=(is_int16, has_length),
+        )
+        for name, lowered, isa, has_length in (
+            ("tc_log_mel_mve", lower_mve, frozenset({"mve"}), is_power_of_two),
+            ("tc_log_mel", lower, frozenset[str](), is_power_of_two),
+            ("tc_log_mel_mixed", lower_mixed, frozenset[str](), is_mixed),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.SAMPLES}),

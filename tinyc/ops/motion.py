@@ -28,7 +28,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import Ints, need, need_between, no_reals
@@ -236,20 +237,28 @@ def is_summed(site: Site) -> bool:
     return site.attrs.transform is None
 
 
-def cost(site: Site, p: Motion) -> Cost:
+def of_sums(site: Site, p: Motion) -> Units:
+    """Of all axes: samples, roots, peaks, bins, and the products that these are sums of."""
     bins = (p.window - 1) // 2 if p.peaks else 0
-    t = p.transform
-    work = t.instructions() + 12 * bins if t else (12 * p.window + 40) * bins
-    return _cost(site, p, work, 14 * p.window + 2500 if t else (4 * p.window if p.peaks else 0) + 900)
+    return {**_of_axes(p), "bin": p.axes * bins, "product": p.axes * bins * p.window}
 
 
-def cost_mve(site: Site, p: Motion) -> Cost:
+def of_transforms(site: Site, p: Motion) -> Units:
+    """Of all axes: samples, roots, peaks, and those of transforms."""
     assert p.transform is not None
-    return _cost(site, p, p.transform.vector_instructions() + 6 * p.window, 18 * p.window + 3000)
+    return {**_of_axes(p), **p.transform.units(p.axes)}
 
 
-def _cost(site: Site, p: Motion, peaks: int, flash: int) -> Cost:
-    return Cost(p.axes * (30 * p.window + 400 * p.results + peaks), flash, scratch(site, p))
+def _of_axes(p: Motion) -> Units:
+    roots = sum(name in ("rms", "std") for name in p.features)
+    return {"sample": p.axes * p.window, "root": p.axes * roots, "peak": p.axes * p.peaks}
+
+
+def table_bytes(site: Site, p: Motion) -> int:
+    """Of the twiddles, or of cosines and sines."""
+    if p.transform:
+        return 14 * p.window
+    return 4 * p.window if p.peaks else 0
 
 
 def scratch(site: Site, p: Motion) -> int:
@@ -273,16 +282,19 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel("tc_motion_s16", offered(lower, scratch=scratch, cost=cost), when=(is_summed,)),
+    kernels=tuple(
         Kernel(
-            "tc_motion_spectrum_s16_mve",
-            offered(lower_mve, scratch=scratch, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            when=(is_power_of_two,),
-        ),
-        Kernel("tc_motion_spectrum_s16", offered(lower_spectrum, scratch=scratch, cost=cost), when=(is_power_of_two,)),
-        Kernel("tc_motion_mixed_s16", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_mixed,)),
+            name,
+            offered(lowered, scratch=scratch, cost=CountedCost(name, units, flash=table_bytes)),
+            isa=isa,
+            when=(has_window,),
+        )
+        for name, lowered, units, isa, has_window in (
+            ("tc_motion_s16", lower, of_sums, frozenset[str](), is_summed),
+            ("tc_motion_spectrum_s16_mve", lower_mve, of_transforms, frozenset({"mve"}), is_power_of_two),
+            ("tc_motion_spectrum_s16", lower_spectrum, of_transforms, frozenset[str](), is_power_of_two),
+            ("tc_motion_mixed_s16", lower_mixed, of_transforms, frozenset[str](), is_mixed),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

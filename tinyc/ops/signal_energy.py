@@ -14,7 +14,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
@@ -67,17 +68,10 @@ def macs(site: Site) -> int:
     return 2 * (site.attrs.end - site.attrs.start)
 
 
-def cost(site: Site, p: EnergyParams) -> Cost:
-    return Cost(7 * site.y().elements + 30, 60, 0)
-
-
-def cost_dsp(site: Site, p: EnergyParams) -> Cost:
-    return Cost(4 * site.y().elements + 30, 60, 0)
-
-
-def cost_mve(site: Site, p: EnergyParams) -> Cost:
-    outside = site.y().elements - (p.end - p.start)
-    return Cost(3 * (p.end - p.start) // 2 + 3 * outside + 40, 100, 0)
+def of_bins(site: Site, p: EnergyParams) -> Units:
+    """Bins that count, those that are 0, and all of which it is asked."""
+    bins, inside = site.y().elements, p.end - p.start
+    return {"bin": inside, "zero": bins - inside, "asked": bins if inside < bins else 0}
 
 
 OP = Op(
@@ -89,22 +83,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel(
-            "tc_signal_energy_s16_mve",
-            offered(lower, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            inplace=(0,),
-            shrinks=True,
-        ),
-        Kernel(
-            "tc_signal_energy_s16_dsp",
-            offered(lower, cost=cost_dsp),
-            isa=frozenset({"dsp"}),
-            inplace=(0,),
-            shrinks=True,
-        ),
-        Kernel("tc_signal_energy_s16", offered(lower, cost=cost), inplace=(0,), shrinks=True),
+    kernels=tuple(
+        Kernel(name, offered(lower, cost=CountedCost(name, of_bins)), isa=isa, inplace=(0,), shrinks=True)
+        for name, isa in (
+            ("tc_signal_energy_s16_mve", frozenset({"mve"})),
+            ("tc_signal_energy_s16_dsp", frozenset({"dsp"})),
+            ("tc_signal_energy_s16", frozenset[str]()),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -14,7 +14,8 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, no_reals
@@ -74,18 +75,6 @@ def lower(site: Site, p: ScaleParams) -> Call:
     return Call((In(0), site.x().elements, int(p.micro), Out(0), Out(1)))
 
 
-def cost(site: Site, p: ScaleParams) -> Cost:
-    return Cost(13 * site.x().elements + 60, 180, 0)
-
-
-def cost_dsp(site: Site, p: ScaleParams) -> Cost:
-    return Cost(6 * site.x().elements + 60, 250, 0)
-
-
-def cost_mve(site: Site, p: ScaleParams) -> Cost:
-    return Cost(site.x().elements + 50, 120, 0)
-
-
 OP = Op(
     name="signal_fft_auto_scale",
     attrs=SignalFftAutoScale,
@@ -95,10 +84,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel("tc_signal_auto_scale_s16_mve", offered(lower, cost=cost_mve), isa=frozenset({"mve"}), inplace=(0,)),
-        Kernel("tc_signal_auto_scale_s16_dsp", offered(lower, cost=cost_dsp), isa=frozenset({"dsp"}), inplace=(0,)),
-        Kernel("tc_signal_auto_scale_s16", offered(lower, cost=cost), inplace=(0,)),
+    kernels=tuple(
+        Kernel(name, offered(lower, cost=CountedCost(name, of_elements)), isa=isa, inplace=(0,))
+        for name, isa in (
+            ("tc_signal_auto_scale_s16_mve", frozenset({"mve"})),
+            ("tc_signal_auto_scale_s16_dsp", frozenset({"dsp"})),
+            ("tc_signal_auto_scale_s16", frozenset[str]()),
+        )
     ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

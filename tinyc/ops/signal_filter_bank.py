@@ -15,7 +15,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
@@ -124,13 +125,18 @@ def macs(site: Site) -> int:
     return 2 * prepare(site).products
 
 
-def cost(site: Site, p: BankParams) -> Cost:
-    return Cost(9 * p.products + 20 * len(p.firsts), 4 * p.products + 4 * len(p.firsts) + 150, 0)
+def of_products(site: Site, p: BankParams) -> Units:
+    """Weights of all intervals, and intervals."""
+    return {"product": p.products, "interval": len(p.firsts)}
 
 
-def cost_mve(site: Site, p: BankParams) -> Cost:
-    groups = sum(-(-len(w) // 4) for w in p.weights)
-    return Cost(7 * groups + 13 * len(p.firsts) + 30, 4 * p.products + 4 * len(p.firsts) + 180, 0)
+def of_fours(site: Site, p: BankParams) -> Units:
+    """Vectors of four weights, and intervals."""
+    return {"four": sum(-(-len(w) // 4) for w in p.weights), "interval": len(p.firsts)}
+
+
+def table_bytes(site: Site, p: BankParams) -> int:
+    return 4 * p.products + 4 * len(p.firsts)
 
 
 OP = Op(
@@ -145,12 +151,17 @@ OP = Op(
     kernels=(
         Kernel(
             "tc_signal_filter_bank_u32_mve",
-            offered(lower, cost=cost_mve),
+            offered(lower, cost=CountedCost("tc_signal_filter_bank_u32_mve", of_fours, flash=table_bytes)),
             isa=frozenset({"mve"}),
             when=(has_no_negative_weight,),
         ),
-        Kernel("tc_signal_filter_bank_u32", offered(lower, cost=cost), when=(has_no_negative_weight,)),
-        Kernel("tc_signal_filter_bank_signed_u32", offered(lower, cost=cost)),
+        *(
+            Kernel(name, offered(lower, cost=CountedCost(name, of_products, flash=table_bytes)), when=when)
+            for name, when in (
+                ("tc_signal_filter_bank_u32", (has_no_negative_weight,)),
+                ("tc_signal_filter_bank_signed_u32", ()),
+            )
+        ),
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

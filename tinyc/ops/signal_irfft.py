@@ -13,13 +13,13 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.counted import CountedCost
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.fourier import Fourier, backward, check_length
 from tinyc.ops.movement import element_bytes
 from tinyc.ops.op import Op, Trait, Unquantized
-from tinyc.ops.signal_rfft import cost as cost_forward
-from tinyc.ops.signal_rfft import interleaved, is_long, is_short
+from tinyc.ops.signal_rfft import interleaved, is_long, is_short, of_points, table_bytes
 from tinyc.ops.signals import need, no_reals
 
 
@@ -71,11 +71,6 @@ def scratch(site: Site, p: Fourier) -> int:
     return 2 * p.half * element_bytes(site.x(0))
 
 
-def cost(site: Site, p: Fourier) -> Cost:
-    forward = cost_forward(site, p)
-    return Cost(forward.instructions, forward.flash_bytes, scratch(site, p))
-
-
 OP = Op(
     name="signal_irfft",
     attrs=SignalIrfft,
@@ -86,8 +81,14 @@ OP = Op(
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
     kernels=(
-        Kernel("tc_signal_irfft_s16", offered(lower, scratch=scratch, cost=cost), when=(is_short,)),
-        Kernel("tc_signal_irfft_s32", offered(lower, scratch=scratch, cost=cost), when=(is_long,)),
+        *(
+            Kernel(
+                name,
+                offered(lower, scratch=scratch, cost=CountedCost(name, of_points, flash=table_bytes)),
+                when=(has_type,),
+            )
+            for name, has_type in (("tc_signal_irfft_s16", is_short), ("tc_signal_irfft_s32", is_long))
+        ),
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -13,12 +13,14 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
 
 _SEGMENTS = 128
+_TABLE_BYTES = 260
 _MOST_SCALE = 1 << 15
 _LN2 = 45426  # 2^16 ln 2, rounded
 
@@ -81,10 +83,6 @@ def lower(site: Site, p: SignalLogParams) -> Call:
     return Call((In(0), table, site.x().elements, p.scale, p.correction, Out()))
 
 
-def cost(site: Site, p: SignalLogParams) -> Cost:
-    return Cost(32 * site.x().elements + 30, 260 + 120, 0)
-
-
 OP = Op(
     name="signal_log",
     attrs=SignalLog,
@@ -94,6 +92,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(Kernel("tc_signal_log_u32", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
+    kernels=(
+        Kernel(
+            "tc_signal_log_u32",
+            offered(lower, cost=CountedCost("tc_signal_log_u32", of_elements, _TABLE_BYTES)),
+            inplace=(0,),
+            shrinks=True,
+        ),
+    ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

@@ -19,7 +19,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import counted_kernel, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Out
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, Ints, bit_length, need, need_between, need_length, no_reals
@@ -87,10 +88,6 @@ def macs(site: Site) -> int:
     return 4 * site.x(0).elements
 
 
-def cost(site: Site, p: PcanParams) -> Cost:
-    return Cost(45 * site.x(0).elements + 30, 2 * TABLE + 200, 0)
-
-
 OP = Op(
     name="signal_pcan",
     attrs=SignalPcan,
@@ -100,7 +97,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(Kernel("tc_signal_pcan_u32", offered(lower, cost=cost), inplace=(0, 1)),),
+    kernels=(counted_kernel("tc_signal_pcan_u32", lower, of_elements, when=(), inplace=(0, 1)),),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )

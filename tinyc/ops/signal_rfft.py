@@ -14,7 +14,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.fourier import Fourier, check_length, forward
 from tinyc.ops.op import Op, Trait, Unquantized
@@ -107,16 +108,6 @@ def _lower_steps(site: Site, p: Fourier, twiddles: Const) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_rfft_words_t", fields))
 
 
-def cost_dsp(site: Site, p: Fourier) -> Cost:
-    lines = site.x(0).elements // site.x(0).shape[-1]
-    return Cost(lines * p.half * (14 * len(p.radixes) + 14), 6 * p.half + 900, 0)
-
-
-def cost_mve(site: Site, p: Fourier) -> Cost:
-    lines = site.x(0).elements // site.x(0).shape[-1]
-    return Cost(lines * (p.half * (2 * len(p.radixes) + 4) + 60), 7 * p.half + 1400, 0)
-
-
 def macs(site: Site) -> int:
     """Of the complex steps and of the split."""
     a = site.attrs
@@ -124,10 +115,16 @@ def macs(site: Site) -> int:
     return lines * (a.length // 2 * 5 * len(Fourier(a.length, "s16").radixes) + 2 * a.length)
 
 
-def cost(site: Site, p: Fourier) -> Cost:
+def of_points(site: Site, p: Fourier) -> Units:
+    """Points of all steps but the first, points, and lines."""
     lines = site.x(0).elements // site.x(0).shape[-1]
-    width = 2 if p.dtype == "s16" else 4
-    return Cost(lines * p.half * (52 * len(p.radixes) + 40) * width // 2, 3 * p.half * width + 1200, 0)
+    points = lines * p.half
+    return {"step": points * (len(p.radixes) - 1), "point": points, "line": lines}
+
+
+def table_bytes(site: Site, p: Fourier) -> int:
+    """Of twiddles, of those of the split, and of the order of points."""
+    return (3 * p.half * (2 if p.dtype == "s16" else 4)) + p.half
 
 
 OP = Op(
@@ -139,21 +136,14 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel(
-            "tc_signal_rfft_s16_mve",
-            offered(lower_mve, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            when=(is_short, has_vectors),
-        ),
-        Kernel(
-            "tc_signal_rfft_s16_dsp",
-            offered(lower_dsp, cost=cost_dsp),
-            isa=frozenset({"dsp"}),
-            when=(is_short, has_pairs),
-        ),
-        Kernel("tc_signal_rfft_s16", offered(lower, cost=cost), when=(is_short,)),
-        Kernel("tc_signal_rfft_s32", offered(lower, cost=cost), when=(is_long,)),
+    kernels=tuple(
+        Kernel(name, offered(lowered, cost=CountedCost(name, of_points, flash=table_bytes)), isa=isa, when=when)
+        for name, lowered, isa, when in (
+            ("tc_signal_rfft_s16_mve", lower_mve, frozenset({"mve"}), (is_short, has_vectors)),
+            ("tc_signal_rfft_s16_dsp", lower_dsp, frozenset({"dsp"}), (is_short, has_pairs)),
+            ("tc_signal_rfft_s16", lower, frozenset[str](), (is_short,)),
+            ("tc_signal_rfft_s32", lower, frozenset[str](), (is_long,)),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -18,7 +18,8 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import counted_kernel, of_elements
+from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, need, need_between, need_length, no_reals
@@ -111,10 +112,6 @@ def macs(site: Site) -> int:
     return 3 * site.x(0).elements
 
 
-def cost(site: Site, p: SignalSpectralSubtraction) -> Cost:
-    return Cost(30 * site.x(0).elements + 40, 150, 0)
-
-
 OP = Op(
     name="signal_spectral_subtraction",
     attrs=SignalSpectralSubtraction,
@@ -124,7 +121,7 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(Kernel("tc_signal_subtraction_u32", offered(lower, cost=cost), inplace=(0,)),),
+    kernels=(counted_kernel("tc_signal_subtraction_u32", lower, of_elements, when=(), inplace=(0,)),),
     macs=macs,
     updates=((1, 1),),
     traits=frozenset({Trait.ANY_TYPE}),

@@ -13,7 +13,8 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_length, no_reals
@@ -61,14 +62,6 @@ def lower(site: Site, p: RootParams) -> Call:
     return Call((In(0), shift, site.y().elements, Out()))
 
 
-def cost(site: Site, p: RootParams) -> Cost:
-    return Cost(190 * site.y().elements, 150, 0)
-
-
-def cost_dsp(site: Site, p: RootParams) -> Cost:
-    return Cost(60 * site.y().elements, 200, 0)
-
-
 OP = Op(
     name="signal_square_root",
     attrs=SignalSquareRoot,
@@ -78,15 +71,12 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel(
-            "tc_signal_square_root_u64_dsp",
-            offered(lower, cost=cost_dsp),
-            isa=frozenset({"dsp"}),
-            inplace=(0,),
-            shrinks=True,
-        ),
-        Kernel("tc_signal_square_root_u64", offered(lower, cost=cost), inplace=(0,), shrinks=True),
+    kernels=tuple(
+        Kernel(name, offered(lower, cost=CountedCost(name, of_elements)), isa=isa, inplace=(0,), shrinks=True)
+        for name, isa in (
+            ("tc_signal_square_root_u64_dsp", frozenset({"dsp"})),
+            ("tc_signal_square_root_u64", frozenset[str]()),
+        )
     ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

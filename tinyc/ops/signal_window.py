@@ -15,7 +15,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import MOST_BITS, need, need_between, no_reals
@@ -106,16 +107,10 @@ def macs(site: Site) -> int:
     return site.y().elements
 
 
-def cost(site: Site, p: WindowParams) -> Cost:
-    return Cost(14 * site.y().elements + 40, 2 * site.x(1).elements + 200, 0)
-
-
-def cost_dsp(site: Site, p: WindowParams) -> Cost:
-    return Cost(5 * site.y().elements + 40, 2 * site.x(1).elements + 200, 0)
-
-
-def cost_mve(site: Site, p: WindowParams) -> Cost:
-    return Cost(5 * site.y().elements // 4 + 60, 2 * site.x(1).elements + 200, 0)
+def of_lines(site: Site, p: WindowParams) -> Units:
+    """Samples, those whose products are limited, and lines."""
+    n, wraps = site.y().elements, p.wraps or _stays_inside(site.const(1), p.shift)
+    return {"element": n, "limited": 0 if wraps else n, "line": n // site.x(1).elements}
 
 
 OP = Op(
@@ -127,22 +122,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel(
-            "tc_signal_window_s16_mve",
-            offered(lower, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            when=(has_constant_window, has_pairs),
-            inplace=(0,),
-        ),
-        Kernel(
-            "tc_signal_window_s16_dsp",
-            offered(lower, cost=cost_dsp),
-            isa=frozenset({"dsp"}),
-            when=(has_constant_window, has_pairs),
-            inplace=(0,),
-        ),
-        Kernel("tc_signal_window_s16", offered(lower, cost=cost), when=(has_constant_window,), inplace=(0,)),
+    kernels=tuple(
+        Kernel(name, offered(lower, cost=CountedCost(name, of_lines)), isa=isa, when=when, inplace=(0,))
+        for name, isa, when in (
+            ("tc_signal_window_s16_mve", frozenset({"mve"}), (has_constant_window, has_pairs)),
+            ("tc_signal_window_s16_dsp", frozenset({"dsp"}), (has_constant_window, has_pairs)),
+            ("tc_signal_window_s16", frozenset[str](), (has_constant_window,)),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

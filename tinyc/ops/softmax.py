@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +21,16 @@ from tinyc.base.requantize import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.counted import counted_kernel, of_last_axis
+from tinyc.kernel.counted import CountedCost, counted_kernel, of_last_axis
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Call,
     Condition,
     Const,
-    Cost,
     In,
     Kernel,
-    Offer,
-    Once,
     Out,
     Params,
-    Refused,
     Struct,
     offered,
 )
@@ -50,7 +46,8 @@ _TOLERANCE = 0.001  # of the output scale 1/256, as TensorFlow Lite has it
 AT_OUTPUT = (1 / 255, -128)  # the whole of 1, which 1/256 cuts off at 255/256
 _DIFF_BITS = 5  # integer bits of the scaled difference to the maximum
 _SUM_BITS = 12  # integer bits of the sum of exponentials
-_MANY = 1024  # elements for which a table of 1 KB is worth its flash
+_MANY_BYTES = 1024  # of a table of all exponentials
+_MANY = 1024  # elements for which that is worth its flash
 _FINEST_STEP = 22  # a share of 8 bits is rounded at e in Q0.31 by 2^22 or more
 _MAX_DEPTH = 2**_SUM_BITS - 1  # that many exp(0) = 1 still fit the sum
 
@@ -224,31 +221,14 @@ def lower_many(site: Site, p: FixedSoftmax) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_softmax_many_s8_t", {"exps": every_exp(p), **_sizes(site)}))
 
 
-def _cost_many(site: Site, p: FixedSoftmax) -> Cost:
-    rows, elements = _sizes(site)["outer"], site.x(0).elements
-    executed = 16 * elements + 50 * rows
-    return Cost(executed, 1024, 0, executed * 3 // 2)
-
-
-def _cost_many_vectors(site: Site, p: FixedSoftmax) -> Cost:
-    """Four elements take 20 instructions; two thirds of these are vectors, and a gather needs a cycle for each."""
-    rows, elements = _sizes(site)["outer"], site.x(0).elements
-    return Cost(5 * elements + 80 * rows, 1024, 0, 11 * elements + 120 * rows)
-
-
-def _many_kernel(name: str, holds: Condition) -> tuple[Kernel, Kernel]:
-    """With Helium, and portable."""
-    takes = (s8_to_s8, holds, many_elements)
-    vectors = offered(lower_many, cost=_cost_many_vectors)
-    return (
-        Kernel(f"{name}_mve", vectors, isa=frozenset({"mve"}), when=takes, inplace=(0,)),
-        Kernel(name, offered(lower_many, cost=_cost_many), when=takes, inplace=(0,)),
-    )
-
-
-def _offer_fixed(site: Site, p: FixedSoftmax) -> Offer | Refused:
-    cost = Cost(48 * site.x(0).elements, p.exps.nbytes, 0)
-    return Offer(0, cost, Once(lambda: lower_fixed(site, p)))
+def _fixed_kernels(many: str, one: str, holds: Condition) -> Iterator[Kernel]:
+    """Of many elements, with Helium and portable; of any number."""
+    takes = (s8_to_s8, holds)
+    for name, isa in ((f"{many}_mve", frozenset({"mve"})), (many, frozenset[str]())):
+        cost = CountedCost(name, of_last_axis, _MANY_BYTES)
+        yield Kernel(name, offered(lower_many, cost=cost), isa=isa, when=(*takes, many_elements), inplace=(0,))
+    cost = CountedCost(one, of_last_axis, flash=lambda site, p: int(p.exps.nbytes))
+    yield Kernel(one, offered(lower_fixed, cost=cost), when=takes, inplace=(0,))
 
 
 def lower_float(site: Site, p: FloatSoftmax) -> Call:
@@ -277,10 +257,8 @@ OP = Op(
     quant_in=(Observed(),),
     quant_out=(Fixed(1 / 256, -128, at_output=AT_OUTPUT),),
     kernels=(
-        *_many_kernel("tc_softmax_many_s8", is_fixed),
-        Kernel("tc_softmax_s8", _offer_fixed, when=(s8_to_s8, is_fixed), inplace=(0,)),
-        *_many_kernel("tc_softmax_many_whole_s8", is_whole),
-        Kernel("tc_softmax_whole_s8", _offer_fixed, when=(s8_to_s8, is_whole), inplace=(0,)),
+        *_fixed_kernels("tc_softmax_many_s8", "tc_softmax_s8", is_fixed),
+        *_fixed_kernels("tc_softmax_many_whole_s8", "tc_softmax_whole_s8", is_whole),
         counted_kernel(
             "tc_softmax_f32_s8",
             lower_float,

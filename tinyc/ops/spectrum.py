@@ -18,7 +18,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, need_between, no_reals
@@ -178,24 +179,6 @@ def macs(site: Site) -> int:
     return site.x(1).elements + t.macs()
 
 
-def _cost(site: Site, p: SpectrumParams, factor: int) -> Cost:
-    t, n = Transform(p.length), site.x(1).elements
-    return Cost(factor * (t.instructions() + 10 * n), 4 * n + 12 * t.length + 1100, 0)
-
-
-def cost_mve(site: Site, p: SpectrumParams) -> Cost:
-    t, n = Transform(p.length), site.x(1).elements
-    return Cost(t.vector_instructions() + 3 * n, 4 * n + 16 * t.length + 1700, 0)
-
-
-def cost_dsp(site: Site, p: SpectrumParams) -> Cost:
-    return _cost(site, p, 1)
-
-
-def cost(site: Site, p: SpectrumParams) -> Cost:
-    return _cost(site, p, 4)
-
-
 def is_power_of_two(site: Site) -> bool:
     """a transform whose length is a power of two"""
     return Transform(site.attrs.length).is_power_of_two
@@ -204,6 +187,17 @@ def is_power_of_two(site: Site) -> bool:
 def is_mixed(site: Site) -> bool:
     """a transform of any other length"""
     return not is_power_of_two(site)
+
+
+def of_samples(site: Site, p: SpectrumParams) -> Units:
+    """Those of the transform, samples under the window, and those among them with emphasis."""
+    n = site.x(1).elements
+    return {**Transform(p.length).units(), "sample": n, "emphasis": n if p.emphasis else 0}
+
+
+def table_bytes(site: Site, p: SpectrumParams) -> int:
+    """Of the window and the twiddles."""
+    return 4 * site.x(1).elements + 12 * p.length
 
 
 OP = Op(
@@ -215,10 +209,15 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel("tc_spectrum_mve", offered(lower_mve, cost=cost_mve), isa=frozenset({"mve"}), when=(is_power_of_two,)),
-        Kernel("tc_spectrum", offered(lower, cost=cost), when=(is_power_of_two,)),
-        Kernel("tc_spectrum_mixed", offered(lower_mixed, cost=cost), when=(is_mixed,)),
+    kernels=tuple(
+        Kernel(
+            name, offered(lowered, cost=CountedCost(name, of_samples, flash=table_bytes)), isa=isa, when=(has_length,)
+        )
+        for name, lowered, isa, has_length in (
+            ("tc_spectrum_mve", lower_mve, frozenset({"mve"}), is_power_of_two),
+            ("tc_spectrum", lower, frozenset[str](), is_power_of_two),
+            ("tc_spectrum_mixed", lower_mixed, frozenset[str](), is_mixed),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

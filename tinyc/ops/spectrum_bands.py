@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
@@ -128,18 +129,18 @@ def macs(site: Site) -> int:
     return sum(end - first for first, end in prepare(site).spans())
 
 
-def cost(site: Site, p: BandsParams) -> Cost:
-    products = sum(end - first for first, end in p.spans())
-    each = 30 if is_wide(site) else 25
-    return Cost(4 * products + each * len(p.weights), 2 * products + 4 * len(p.weights) + 120, 0)
+def of_products(site: Site, p: BandsParams) -> Units:
+    """Weights of all bands, and bands."""
+    return {"product": macs(site), "band": len(p.weights)}
 
 
-def cost_mve(site: Site, p: BandsParams) -> Cost:
-    fours = sum(-(-(end - first) // 4) for first, end in p.spans())
-    each, products = 8 if is_wide(site) else 4, macs(site)
-    return Cost(
-        each * fours + (33 if is_wide(site) else 25) * len(p.weights), 2 * products + 4 * len(p.weights) + 180, 0
-    )
+def of_fours(site: Site, p: BandsParams) -> Units:
+    """Vectors of four weights, and bands."""
+    return {"four": sum(-(-(end - first) // 4) for first, end in p.spans()), "band": len(p.weights)}
+
+
+def table_bytes(site: Site, p: BandsParams) -> int:
+    return 2 * macs(site) + 4 * len(p.weights)
 
 
 MVE = frozenset({"mve"})
@@ -153,11 +154,14 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(
-        Kernel("tc_spectrum_bands_u64_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_wide,)),
-        Kernel("tc_spectrum_bands_u32_mve", offered(lower, cost=cost_mve), isa=MVE, when=(is_narrow,)),
-        Kernel("tc_spectrum_bands_u64", offered(lower, cost=cost), when=(is_wide,)),
-        Kernel("tc_spectrum_bands_u32", offered(lower, cost=cost), when=(is_narrow,)),
+    kernels=tuple(
+        Kernel(name, offered(lower, cost=CountedCost(name, units, flash=table_bytes)), isa=isa, when=(when,))
+        for name, units, isa, when in (
+            ("tc_spectrum_bands_u64_mve", of_fours, MVE, is_wide),
+            ("tc_spectrum_bands_u32_mve", of_fours, MVE, is_narrow),
+            ("tc_spectrum_bands_u64", of_products, frozenset[str](), is_wide),
+            ("tc_spectrum_bands_u32", of_products, frozenset[str](), is_narrow),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -18,7 +18,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import bit_length, need, need_between, need_length, no_reals
@@ -113,9 +114,8 @@ def words(numbers: Array) -> Array:
     return np.stack(both, axis=-1).astype(np.uint32)
 
 
-def cost(site: Site, p: LogParams) -> Cost:
-    n = site.x().elements
-    return Cost(45 * n + 30, 516 + 12 * n, 0)
+def table_bytes(site: Site, p: LogParams) -> int:
+    return 516 + 12 * site.x().elements
 
 
 OP = Op(
@@ -127,6 +127,13 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(Kernel("tc_spectrum_log", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
+    kernels=(
+        Kernel(
+            "tc_spectrum_log",
+            offered(lower, cost=CountedCost("tc_spectrum_log", of_elements, flash=table_bytes)),
+            inplace=(0,),
+            shrinks=True,
+        ),
+    ),
     traits=frozenset({Trait.ANY_TYPE}),
 )

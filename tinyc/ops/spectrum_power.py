@@ -13,7 +13,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, offered
+from tinyc.kernel.counted import CountedCost, of_elements
+from tinyc.kernel.kernel import Call, In, Kernel, Out, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, no_reals
@@ -62,10 +63,6 @@ def macs(site: Site) -> int:
     return 2 * (site.attrs.end - site.attrs.start)
 
 
-def cost(site: Site, p: PowerParams) -> Cost:
-    return Cost(4 * site.y().elements + 20, 110, 0)
-
-
 OP = Op(
     name="spectrum_power",
     attrs=SpectrumPower,
@@ -75,7 +72,14 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
-    kernels=(Kernel("tc_spectrum_power", offered(lower, cost=cost), inplace=(0,), shrinks=True),),
+    kernels=(
+        Kernel(
+            "tc_spectrum_power",
+            offered(lower, cost=CountedCost("tc_spectrum_power", of_elements)),
+            inplace=(0,),
+            shrinks=True,
+        ),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )

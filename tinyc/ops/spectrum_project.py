@@ -19,7 +19,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Op, Trait, Unquantized
 from tinyc.ops.signals import need, need_between, need_length, no_reals
@@ -118,8 +119,13 @@ def macs(site: Site) -> int:
     return site.x(1).elements
 
 
-def cost(site: Site, p: ProjectParams) -> Cost:
-    return Cost(5 * site.x(1).elements + 25 * site.y().elements, 4 * site.x(1).elements + 200, 0)
+def of_results(site: Site, p: ProjectParams) -> Units:
+    """Products, and results."""
+    return {"product": site.x(1).elements, "result": site.y().elements}
+
+
+def table_bytes(site: Site, p: ProjectParams) -> int:
+    return 4 * (site.x(1).elements + site.x(2).elements)
 
 
 OP = Op(
@@ -131,7 +137,12 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(own=True),),
-    kernels=(Kernel("tc_spectrum_project", offered(lower, cost=cost)),),
+    kernels=(
+        Kernel(
+            "tc_spectrum_project",
+            offered(lower, cost=CountedCost("tc_spectrum_project", of_results, flash=table_bytes)),
+        ),
+    ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),
 )

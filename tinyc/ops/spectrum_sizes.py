@@ -18,7 +18,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, DType, Value
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.op import Observed, Op, Trait, Unquantized
 from tinyc.ops.signal_square_root import roots
@@ -186,18 +187,22 @@ def macs(site: Site) -> int:
     return site.y().shape[1] * (site.x(1).elements + 2 * a.length + Transform(a.length).macs())
 
 
-def _cost(site: Site, p: SpectrumSizesParams, transform: int, flash: int) -> Cost:
-    a = p.of
-    frame = transform + (a.length // 2 + 1) * (20 + 60 * (a.power == 1)) + 3 * a.bins
-    return Cost(site.y().shape[1] * frame, flash + 4 * len(p.window) + 2500, scratch(site, p))
+def of_frames(site: Site, p: SpectrumSizesParams) -> Units:
+    """Of all frames: those of transforms, samples under the window, bins, roots of them, and bins that are others."""
+    a, frames, t = p.of, site.y().shape[1], Transform(p.of.length)
+    bins = frames * min(a.bins, t.half + 1)
+    return {
+        **t.units(frames),
+        "sample": frames * len(p.window),
+        "bin": bins,
+        "root": bins if a.power == 1 else 0,
+        "mirrored": frames * a.bins - bins,
+    }
 
 
-def cost(site: Site, p: SpectrumSizesParams) -> Cost:
-    return _cost(site, p, Transform(p.of.length).instructions() + 10 * len(p.window), 12 * p.of.length)
-
-
-def cost_mve(site: Site, p: SpectrumSizesParams) -> Cost:
-    return _cost(site, p, Transform(p.of.length).vector_instructions() + 3 * len(p.window), 16 * p.of.length)
+def table_bytes(site: Site, p: SpectrumSizesParams) -> int:
+    """Of the window and the twiddles."""
+    return 4 * len(p.window) + 12 * p.of.length
 
 
 def is_int16(site: Site) -> bool:
@@ -224,15 +229,18 @@ OP = Op(
     int_ref=int_ref,
     quant_in=(Observed(), Unquantized()),
     quant_out=(Observed(),),
-    kernels=(
+    kernels=tuple(
         Kernel(
-            "tc_spectrum_sizes_mve",
-            offered(lower_mve, scratch=scratch, cost=cost_mve),
-            isa=frozenset({"mve"}),
-            when=(is_int16, is_power_of_two),
-        ),
-        Kernel("tc_spectrum_sizes", offered(lower, scratch=scratch, cost=cost), when=(is_int16, is_power_of_two)),
-        Kernel("tc_spectrum_sizes_mixed", offered(lower_mixed, scratch=scratch, cost=cost), when=(is_int16, is_mixed)),
+            name,
+            offered(lowered, scratch=scratch, cost=CountedCost(name, of_frames, flash=table_bytes)),
+            isa=isa,
+            when=(is_int16, has_length),
+        )
+        for name, lowered, isa, has_length in (
+            ("tc_spectrum_sizes_mve", lower_mve, frozenset({"mve"}), is_power_of_two),
+            ("tc_spectrum_sizes", lower, frozenset[str](), is_power_of_two),
+            ("tc_spectrum_sizes_mixed", lower_mixed, frozenset[str](), is_mixed),
+        )
     ),
     macs=macs,
     traits=frozenset({Trait.SAMPLES, Trait.INT16, Trait.SAYS_WIDTH}),

@@ -28,6 +28,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.unbuffered import unbuffered
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import Units
 from tinyc.kernel.kernel import Const
 
 ONE = 1 << 30  # of twiddles
@@ -126,13 +127,16 @@ class Transform:
         """Products, two of them as one."""
         return self.half * (2 + sum(radix - 1 if radix == 4 else 2 * radix - 2 for _, radix in self.steps()))
 
-    def instructions(self) -> int:
-        """Of a Cortex-M4, about."""
-        return self.half * (20 + sum(14 if radix == 4 else 11 + 5 * radix for _, radix in self.steps()))
-
-    def vector_instructions(self) -> int:
-        """With Helium, about."""
-        return self.half * (6 + 5 * len(self.steps()))
+    def units(self, frames: int = 1) -> Units:
+        """What so many transforms repeat: points, those of steps of radix 4 but the first, those of steps of odd radix,
+        and what these turn."""
+        points, odd = frames * self.half, [radix for radix in self.radixes if radix % 2]
+        return {
+            "point": points,
+            "four": points * sum(radix == 4 for _, radix in self.steps()),
+            "odd": points * len(odd),
+            "turn": points * sum(radix - 1 for radix in odd),
+        }
 
     def roots(self) -> Array:
         """int32 [.., 2]: those of all steps of odd radix."""
