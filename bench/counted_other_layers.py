@@ -46,6 +46,21 @@ from tinyc.ops.transpose_conv2d import TransposeConv2D
 ONE, NONE = Padding(1, 1, 1, 1), Padding(0, 0, 0, 0)
 LINES: tuple[Shape, ...] = ((1, 40), (1, 500), (6, 60), (20, 10))
 
+WEIGHTED = (
+    Layer("conv2d", Conv2D(), (1, 6, 6, 8), (12, 1, 1, 8)),
+    Layer("conv2d", Conv2D(pad=ONE), (1, 6, 6, 16), (8, 3, 3, 16)),
+    Layer("conv2d", Conv2D(Pair(2, 2)), (1, 9, 9, 5), (7, 3, 3, 5)),
+    Layer("conv2d", Conv2D(), (1, 7, 2, 30), (4, 5, 1, 30)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE), (1, 6, 7, 16), (3, 3, 16)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE), (1, 9, 9, 8), (3, 3, 8)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 12, 4, 5), (5, 2, 5)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 20, 1, 40), (7, 1, 40)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 8, 8, 3), (5, 5, 3)),
+    Layer("fully_connected", FullyConnected(), (1, 40), (9, 40)),
+    Layer("fully_connected", FullyConnected(), (1, 200), (30, 200)),
+    Layer("fully_connected", FullyConnected(), (1, 16), (64, 16)),
+    Layer("fully_connected", FullyConnected(), (6, 24), (10, 24)),
+)
 _CONVERSIONS: tuple[tuple[DType, DType], ...] = (("f32", "s32"), ("s32", "f32"), ("f32", "bool"))
 _TOP: tuple[DType, ...] = ("s8", "s32")
 _FEATURES: tuple[DType, ...] = ("f32", "s32")
@@ -86,22 +101,7 @@ def _between() -> Iterator[Graph]:
 
 
 def _weighted() -> Iterator[Graph]:
-    layers = [
-        Layer("conv2d", Conv2D(), (1, 6, 6, 8), (12, 1, 1, 8)),
-        Layer("conv2d", Conv2D(pad=ONE), (1, 6, 6, 16), (8, 3, 3, 16)),
-        Layer("conv2d", Conv2D(Pair(2, 2)), (1, 9, 9, 5), (7, 3, 3, 5)),
-        Layer("conv2d", Conv2D(), (1, 7, 2, 30), (4, 5, 1, 30)),
-        Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE), (1, 6, 7, 16), (3, 3, 16)),
-        Layer("depthwise_conv2d", DepthwiseConv2D(Pair(2, 2), ONE), (1, 9, 9, 8), (3, 3, 8)),
-        Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 12, 4, 5), (5, 2, 5)),
-        Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 20, 1, 40), (7, 1, 40)),
-        Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 8, 8, 3), (5, 5, 3)),
-        Layer("fully_connected", FullyConnected(), (1, 40), (9, 40)),
-        Layer("fully_connected", FullyConnected(), (1, 200), (30, 200)),
-        Layer("fully_connected", FullyConnected(), (1, 16), (64, 16)),
-        Layer("fully_connected", FullyConnected(), (6, 24), (10, 24)),
-    ]
-    for own in layers:
+    for own in WEIGHTED:
         yield graph_of(own)
         yield graph_of(replace(own, bits=4))
         yield graph_of(replace(own, bits=9, w_zero=113))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from counted_other_layers import WEIGHTED
 from signal_cases import count, filter_bank, gains, log_mel, node_of, spectrum, spectrum_sizes, subtraction
 from wide_cases import in_int16, with_int16_weights
 
@@ -151,8 +152,10 @@ def _wide() -> Iterator[Graph]:
         Layer("fully_connected", FullyConnected(), (1, 200), (30, 200)),
         Layer("fully_connected", FullyConnected(), (6, 24), (10, 24)),
     ):
-        yield in_int16(graph_of(layer))
         yield with_int16_weights(graph_of(layer))
+        yield in_int16(graph_of(layer))
+    for layer in WEIGHTED:
+        yield in_int16(graph_of(layer))
 
 
 def _maps() -> Iterator[Graph]:

@@ -51,6 +51,7 @@ def test_a_family_is_headers_that_differ(family: Path) -> None:
         assert text.count(guard) == 2
         assert not re.search(r"@|\(table\)", text)
         assert text.startswith("/* SPDX-License-Identifier: 0BSD */\n/* ")
+        assert max(map(len, text.splitlines())) <= 110, name
 
 
 def test_a_table_may_leave_lines_out_and_go_on_in_the_next_line(tmp_path: Path) -> None:
@@ -70,6 +71,19 @@ def test_a_table_may_leave_lines_out_and_go_on_in_the_next_line(tmp_path: Path) 
     family.write_text("int x;\n")
     with pytest.raises(ValueError, match=r"sum\.h\.in does not begin with its licence and its table"):
         members(family)
+
+
+def test_lines_of_a_block_stand_where_its_word_does(tmp_path: Path) -> None:
+    family = tmp_path / "mean.h.in"
+    family.write_text(
+        "/* SPDX-License-Identifier: 0BSD */\n/* Means.\n *\n *   header  wide\n *   tc_a    -\n *   tc_b    wide\n */\n"
+        "first\n@if wide@\nonly @wide@\n@else@\nthe other\n@end@\nlast\n"
+    )
+    licence = "/* SPDX-License-Identifier: 0BSD */\n"
+    assert members(family) == {
+        "tc_a.h": licence + "first\nthe other\nlast\n",
+        "tc_b.h": licence + "first\nonly wide\nlast\n",
+    }
 
 
 def test_a_header_is_found_by_its_name() -> None:

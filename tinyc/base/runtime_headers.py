@@ -4,7 +4,8 @@
 A family, `<family>.h.in`, is headers that differ in a few words. Its second comment is a table, a line for each header:
 its name, `tc_argmax_s8`, is the first column; columns are apart by two blanks or more. What follows is the text of all,
 in which `@column@` stands for the word of the header's line, `@HEADER@` for its name in capitals; a line of the text
-with the word `-` is left out. A line of the table that begins further in goes on with the line before it.
+with the word `-` is left out. Lines between `@if column@` and `@end@` stand where the word is not `-`, those behind an
+`@else@` among them where it is. A line of the table that begins further in goes on with the line before it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tinyc.base.paths import runtime_dir
 _FAMILY = re.compile(r"(/\* SPDX.*?\*/\n)/\*(.*?)\*/\n(.*)", re.DOTALL)
 _PLACE = re.compile(r"@(\w+)@")
 _COLUMNS = re.compile(r" {2,}")
+_BLOCK = re.compile(r"@(?:if (\w+)|(else)|end)@\n")
 
 
 def header_names() -> list[str]:
@@ -91,8 +93,11 @@ def _printed(text: str, words: dict[str, str]) -> str:
     """The text with a header's words in it."""
     header = next(iter(words.values()))
     values = words | {"HEADER": header.upper()}
-    lines = []
+    lines, stands = [], True
     for line in text.splitlines(keepends=True):
-        if all(values[column] != "-" for column in _PLACE.findall(line)):
+        if block := _BLOCK.fullmatch(line):
+            column, turns = block.groups()
+            stands = values[column] != "-" if column else not stands if turns else True
+        elif stands and all(values[column] != "-" for column in _PLACE.findall(line)):
             lines.append(_PLACE.sub(lambda place: values[place[1]], line))
     return "".join(lines)

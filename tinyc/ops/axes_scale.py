@@ -104,7 +104,7 @@ def lower(site: Site, p: AxesParams) -> Call:
         "most": p.of.most,
         "cuts": int(p.of.cuts),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_axes_scale_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_axes_scale_{p.of.dtype}_t", fields))
 
 
 def is_byte(site: Site) -> bool:

@@ -148,7 +148,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
 
     def lower(site: Site, p: object) -> Call:
         act = getattr(site.attrs, "act", Act())
-        return Call(arguments(site), Struct("tc_binary_f32_t", {**loop_fields(site), **act_fields(act)}))
+        return Call(arguments(site), Struct(f"tc_{name}_f32_t", {**loop_fields(site), **act_fields(act)}))
 
     return pair_kernel(f"tc_{name}_f32", lower, in_float32, *when)
 

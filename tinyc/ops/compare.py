@@ -161,7 +161,7 @@ def lower(site: Site, p: Compared) -> Call:
     """tc_compare_s8 and tc_compare_s16: element by element."""
     names = ("x0_zero", "x1_zero", "mult0", "shift0", "mult1", "shift1")
     fields = {**loop_fields(site), "kind": list(KINDS).index(p.kind), **{name: getattr(p, name) for name in names}}
-    return Call(arguments(site), Struct("tc_compare_t", fields))
+    return Call(arguments(site), Struct(f"tc_compare_{site.x(0).dtype}_t", fields))
 
 
 OP = Op(

@@ -197,7 +197,7 @@ def float_kernel(name: str, *when: Condition) -> Kernel:
             "inner": parts[2],
             "count": float(parts[1]),
         }
-        return Call((Params(), In(0), Out()), Struct("tc_reduce_f32_t", fields))
+        return Call((Params(), In(0), Out()), Struct(f"tc_{name}_f32_t", fields))
 
     def rows(site: Site, p: Reduction) -> tuple[RowForm, ...]:
         parts = split(site.attrs, site.x().shape)

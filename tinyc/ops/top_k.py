@@ -72,7 +72,7 @@ def lower(site: Site, p: TopK) -> Call:
     shape = site.x(0).shape
     outer, inner = math.prod(shape[: p.axis]), math.prod(shape[p.axis + 1 :])
     fields: dict[str, int] = {"outer": outer, "n": shape[p.axis], "inner": inner, "k": p.k, "largest": int(p.largest)}
-    return Call((Params(), In(0), Out()), Struct("tc_top_k_t", fields))
+    return Call((Params(), In(0), Out()), Struct(f"tc_top_k_{site.x(0).dtype}_t", fields))
 
 
 def of_axis(site: Site, p: TopK) -> Units:

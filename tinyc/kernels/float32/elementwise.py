@@ -18,6 +18,6 @@ def unary(name: str, *when: Condition) -> Kernel:
         act = site.attrs.act if isinstance(getattr(site.attrs, "act", None), Act) else Act()
         fields: dict[str, int | float | str] = {"n": site.y().elements, **act_fields(act)}
         fields["alpha"] = float(getattr(site.attrs, "alpha", 0.0))
-        return Call((Params(), In(0), Out()), Struct("tc_unary_f32_t", fields))
+        return Call((Params(), In(0), Out()), Struct(f"tc_{name}_f32_t", fields))
 
     return counted_kernel(f"tc_{name}_f32", lower, of_elements, when=(in_float32, *when), inplace=(0,))
