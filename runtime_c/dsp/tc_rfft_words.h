@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
 /* The steps of tc_fourier_s16.h for int16 with points as words, in the same order, so the same results.
  *
- * A quarter and a half of a point are products with twice the factor of tc_fourier_s16.h, whose upper halves are
- * the results. Values that were divided are not turned by 1, which would leave them as they are.
+ * A quarter and a half of a point are products with twice the factor of tc_fourier_s16.h, whose upper halves
+ * are the results. Values that were divided are not turned by 1, which would leave them as they are.
  */
 #ifndef TC_RFFT_WORDS_H
 #define TC_RFFT_WORDS_H

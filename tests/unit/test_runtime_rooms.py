@@ -76,7 +76,8 @@ def test_a_table_may_leave_lines_out_and_go_on_in_the_next_line(tmp_path: Path) 
 def test_lines_of_a_block_stand_where_its_word_does(tmp_path: Path) -> None:
     family = tmp_path / "mean.h.in"
     family.write_text(
-        "/* SPDX-License-Identifier: 0BSD */\n/* Means.\n *\n *   header  wide\n *   tc_a    -\n *   tc_b    wide\n */\n"
+        "/* SPDX-License-Identifier: 0BSD */\n/* Means.\n *\n"
+        " *   header  wide\n *   tc_a    -\n *   tc_b    wide\n */\n"
         "first\n@if wide@\nonly @wide@\n@else@\nthe other\n@end@\nlast\n"
     )
     licence = "/* SPDX-License-Identifier: 0BSD */\n"
