@@ -48,6 +48,7 @@ CASES = [
     ("tc_conv2d_3x3_s8_tiles2_asm", SQUARE),
     ("tc_depthwise_conv2d_s8_asm", DEPTHWISE),
     ("tc_depthwise_conv2d_s8_asm_cut", LINE),
+    ("tc_depthwise_conv2d_s8_asm_cut_small", LINE),
     ("tc_depthwise_conv2d_s8_direct_asm", DEPTHWISE),
     ("tc_depthwise_conv2d_s8_shared_fpu_asm", DEPTHWISE),
     ("tc_fully_connected_s8_asm", DENSE),

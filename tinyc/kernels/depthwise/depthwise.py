@@ -49,6 +49,7 @@ _BANDS = (1, 2, 4, 8)  # output rows per band that are tried, beside all rows
 _SCRATCH_SHARE = 8  # planes may take 1/8 of the input ...
 _CALL_COST = Work(20, 30)  # instructions of a step, or of a row's loop, around a call
 _SMALL_CODE = 1024  # bytes of code that a small cache holds, all but the beginning
+_LESS_CODE = 704  # bytes of code, where flash is short
 _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instructions
 
 
@@ -146,12 +147,17 @@ def short(layer: PlaneLayer) -> Iterator[PlaneLayer]:
             yield single
 
 
-def cut_in_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+def cut_in_rows(layer: PlaneLayer, most_code: int = _SMALL_CODE) -> Iterator[PlaneLayer]:
     """A single row without padding as several rows that overlap: their code is a loop that a small cache holds."""
     for oriented in (layer, transposed(layer)):
         if oriented.in_h == oriented.k_h == 1 and oriented.pad_left == 0 and oriented.columns <= oriented.in_w:
             layers = [_cut(oriented, rows) for rows in range(2, oriented.out_w // 2 + 1) if oriented.out_w % rows == 0]
-            yield from [one for one in layers if _fits(one) and 4 * writing(_written, one)[0].lines <= _SMALL_CODE]
+            yield from [one for one in layers if _fits(one) and 4 * writing(_written, one)[0].lines <= most_code]
+
+
+def cut_small(layer: PlaneLayer) -> Iterator[PlaneLayer]:
+    """The same with less code."""
+    yield from cut_in_rows(layer, _LESS_CODE)
 
 
 def _cut(layer: PlaneLayer, rows: int) -> PlaneLayer:
@@ -323,14 +329,18 @@ _ASKS = (
     "a requantization that is proved"
 )
 _ASKS_CUT = (
-    "one row (or column) without padding that comes apart in equal pieces whose code fits 1 KiB, stride 1 or 2, and "
-    "a requantization that is proved"
+    "one row (or column) without padding that comes apart in equal pieces whose code takes at most {} bytes, stride 1 "
+    "or 2, and a requantization that is proved"
 )
 _ASKS_SHORT = (
     "rows (or columns) of at most 13 outputs, several in a turn of the other loop, stride 1 or 2, less padding than "
     "taps, planes that fit, and a requantization that is proved"
 )
-_ASK: Mapping[Choices, str] = {cut_in_rows: _ASKS_CUT, short: _ASKS_SHORT}
+_ASK: Mapping[Choices, str] = {
+    cut_in_rows: _ASKS_CUT.format(_SMALL_CODE),
+    cut_small: _ASKS_CUT.format(_LESS_CODE),
+    short: _ASKS_SHORT,
+}
 _CHOICES: Mapping[str, Choices] = {
     "": fast,
     "_low_scratch": least_scratch,
@@ -339,6 +349,7 @@ _CHOICES: Mapping[str, Choices] = {
     "_short": short,
     "_pairs": paired,
     "_cut": cut_in_rows,
+    "_cut_small": cut_small,
 }
 
 
