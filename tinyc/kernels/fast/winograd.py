@@ -381,7 +381,7 @@ def kernel_name(form: BilinearForm, inline: bool = False, packed: bool = False, 
 
 _ALL = -1
 # Ways of kernels whose weights stay int8: tile rows of a band; 0: no bands, there is room for all factors of weights.
-BANDS = {"w8": 0, "w8_band": _ALL, "w8_band4": 4, "w8_band2": 2, "w8_band1": 1}
+BANDS = {"w8": 0, "w8_band": _ALL, "w8_band2": 2, "w8_band1": 1}
 
 
 def _inline(takes: Condition, most: int) -> Condition:
