@@ -94,6 +94,7 @@ DEPTHWISES = {
     "one row": depthwise((1, 3, 6), (3, 3), DepthwiseConv2D(pad=ONE)),
     "wide": depthwise((3, 50, 4), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
     "wide, rest": depthwise((3, 33, 13), (3, 3), DepthwiseConv2D(pad=ONE)),
+    "wider": depthwise((2, 100, 5), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
     "many channels": depthwise((3, 3, 131), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU6)),
     "stride 2": depthwise((9, 7, 8), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE, act=RELU), y_zero=-128),
     "stride 2, even": depthwise((8, 8, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), Padding(0, 0, 1, 1)), x_zero=-128),
@@ -114,6 +115,8 @@ DEPTHWISES = {
     "signs": depthwise((3, 5, 4), (3, 3), DepthwiseConv2D(pad=ONE), weights="signs", bias=False),
     "saturates": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE), gain=30.0),
     "zero points of weights": depthwise((5, 8, 8), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128, bits=9),
+    "zero points of weights, short": depthwise((5, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE), bits=9),
+    "zero points of weights, long": depthwise((3, 26, 7), (3, 3), DepthwiseConv2D(pad=ONE), bits=9, weights="signs"),
     "zero points of weights, 5x1": depthwise((9, 1, 8), (5, 1), bits=9, weights="signs"),
     "small": depthwise((3, 5, 6), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), gain=0.05, y_zero=7),
 }

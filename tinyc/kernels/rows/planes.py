@@ -26,6 +26,7 @@ from tinyc.machine.thumb import Asm, Naked, Work
 _SUMS = ("r0", "r1", "r2", "r3", "r4")
 _WEIGHTS = ("r5", "r6", "r7", "r8", "r9")
 _COLUMNS = ("r10", "r11")
+_TOGETHER = 3  # of what registers hold, in a turn of the loop over a long row
 _ROR = ((), ("ror #8",))  # of SXTB16, for the even and the odd channel of a word
 
 
@@ -42,7 +43,7 @@ class _Writer:
     def __init__(self, layer: RowLayer) -> None:
         self.layer = layer
         self.asm = Asm(layer.core)
-        words = (*("first", "second", "third")[: layer.k_h], "channel", "y", "out", "z", "planes")
+        words = (*("first", "second", "third")[: layer.k_h], "channel", "y", "out", "z", "planes", "end")
         self.frame = Frame(words, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
         self.at = self.frame.at
 
@@ -196,21 +197,53 @@ class _Writer:
             asm.until_equal("r0", "r1", "half")
 
     def _long_row(self, channel: int) -> None:
-        """A channel, some outputs at a time."""
-        layer, asm, requant = self.layer, self.asm, self.layer.requant
+        """A channel, some outputs at a time: three times as many are a turn of a loop, where there are several."""
+        layer, asm = self.layer, self.asm
         self._weights()
-        needs = 2 if requant.base is not None else requant.constants + requant.sign
-        together = len(_SUMS) + 1 - needs
+        turns = layer.out_w // (_TOGETHER * self._together)
+        looped = turns > 1 and self._together * layer.stride_w % 2 == 0
+        turn = _TOGETHER * self._together
+        columns, outputs = turn * layer.stride_w // 2 * layer.chunk_bytes, turn * layer.channels
+        if looped:
+            asm.add("r10", "r12", turns * columns)
+            asm.op("str", "r10", self.at("end"))
+            with asm.loop(f"outputs{channel}", turns):
+                self._outputs(channel, 0, turn)
+                asm.add("r0", "r0", outputs)
+                asm.add("r12", "r12", columns)
+                asm.op("ldr", "r10", self.at("end"))
+                asm.until_equal("r12", "r10", f"outputs{channel}")
+        done = turns * looped
+        self._outputs(channel, done * turn, layer.out_w, done * turn)
+        if done * turn == layer.out_w:
+            asm.op("add", "r14", "r14", f"#{4 * layer.requant.constants}")
+        asm.add("r0", "r0", -done * outputs, "r10")
+        asm.add("r12", "r12", -done * columns, "r10")
+
+    @property
+    def _needs(self) -> int:
+        """Registers that outputs of long rows are scaled with."""
+        requant = self.layer.requant
+        return 2 if requant.base is not None else requant.constants + requant.sign
+
+    @property
+    def _together(self) -> int:
+        """Outputs of long rows whose sums registers hold."""
+        return len(_SUMS) + 1 - self._needs
+
+    def _outputs(self, channel: int, first: int, end: int, begin: int = 0) -> None:
+        """Outputs `first` to `end` of a long row; r0 and r12 are at output `begin`."""
+        layer, asm = self.layer, self.asm
         planes = Cursor(asm, "r12", 0, PAIR_REACH)
         start = 4 if layer.bits < 16 else 4 * (1 + layer.weight_words)
-        for first in range(0, layer.out_w, together):
-            outputs = min(together, layer.out_w - first)
-            if first:
+        for at in range(first, end, self._together):
+            count = min(self._together, end - at)
+            if at or end < layer.out_w:
                 asm.op("ldr", _SUMS[-1], f"[r14, #-{start}]")
-            self._products(planes, channel, first, outputs)
-            free = (*_SUMS[1 : needs - 1], *_COLUMNS)
-            last = first + outputs == layer.out_w
-            self._finish(_SUMS[-outputs:], free, channel + first * layer.channels, last)
+            self._products(planes, channel, at, count, begin * layer.stride_w // 2 * layer.chunk_bytes)
+            free = (*_SUMS[1 : self._needs - 1], *_COLUMNS)
+            place = channel + (at - begin) * layer.channels
+            self._finish(_SUMS[-count:], free, place, last=at + count == layer.out_w)
         planes.move(0)
 
     def _compare_channel(self) -> None:
@@ -232,14 +265,14 @@ class _Writer:
         else:
             asm.load_multiple("r14", (_SUMS[-1], *weights))
 
-    def _products(self, planes: Cursor, channel: int, first: int, outputs: int) -> None:
-        """All of some outputs: each word is loaded once."""
+    def _products(self, planes: Cursor, channel: int, first: int, outputs: int, begin: int = 0) -> None:
+        """All of some outputs: each word is loaded once. begin: the byte of the planes that `planes` is at."""
         layer, asm = self.layer, self.asm
         macs = layer.macs(first, outputs)
         sums, begun = _SUMS[-outputs:], set[int]()
         asm.note("products")
         for words in _by_pairs(layer, list(dict.fromkeys(mac.x for mac in macs))):
-            registers = self._load_words(planes, channel, words)
+            registers = self._load_words(planes, channel, words, begin)
             steps = list[MacStep]()
             for mac in macs:
                 if mac.x in words:
@@ -249,12 +282,12 @@ class _Writer:
                     begun.add(mac.out)
             asm.piece(multiply, tuple(steps))
 
-    def _load_words(self, planes: Cursor, channel: int, words: Sequence[int]) -> Sequence[str]:
+    def _load_words(self, planes: Cursor, channel: int, words: Sequence[int], begin: int) -> Sequence[str]:
         """A channel's words in registers, one or two."""
         layer, asm = self.layer, self.asm
         if layer.is_held(words[0]):
             return ("r12",)
-        top = self.frame.top if planes.register == "sp" else 0
+        top = self.frame.top if planes.register == "sp" else -begin
         places = [top + layer.place(word) + channel // 2 * layer.beside for word in words]
         registers = _COLUMNS[: len(words)]
         if len(places) == 2 and places[1] == places[0] + 4:
