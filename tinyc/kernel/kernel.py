@@ -351,6 +351,7 @@ class RowForm:
     function: str = ""  # the C function, where it is not `special` and has another name than the kernel
     includes: tuple[str, ...] = ()  # that function's headers; without one the kernel's are beside these
     only_own_rows: bool = False  # rows that a call does not make take no time
+    lone_row: tuple[int, int] = (0, 0)  # of two rows, what a call for one takes beyond half: instructions, cycles
 
 
 @dataclass(frozen=True, slots=True)

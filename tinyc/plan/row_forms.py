@@ -123,11 +123,11 @@ def phases(form: RowForm) -> Iterator[RowForm]:
     for phase in range(1, rows.out_rows):
         moved = replace(rows, phase=phase)
         part = 1.0 if form.only_own_rows else moved.calls / rows.calls
-        whole = form.cost
+        whole, lone = form.cost, rows.out_rows * (moved.calls - rows.calls)  # more rows that calls do not make
         cost = replace(
             whole,
-            instructions=int(whole.instructions * part),
-            cycles=int(whole.cycles * part),
+            instructions=int(whole.instructions * part) + lone * form.lone_row[0],
+            cycles=int(whole.cycles * part) + lone * form.lone_row[1],
             waits=int(whole.waits * part),
         )
         yield replace(form, call=replace(form.call, rows=moved), cost=cost)

@@ -25,8 +25,9 @@ def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple
     if not beside or pixels % 2 == 0 or rows.out_h < 2 or work.scratch_bytes or max(in_c, out_c) > _MOST_BYTES:
         return None
     count = work.code[1]
-    pair = 2 * count.of(pixels - 1) + count.of(2) + 2 * (in_c + out_c) * _COPIED
-    whole = rows.out_h // 2 * (pair + _CALL) + rows.out_h % 2 * (count.of(pixels) + _CALL)
+    both = 2 * count.of(pixels - 1) + count.of(2) + 2 * (in_c + out_c) * _COPIED + _CALL
+    alone = count.of(pixels) + _CALL
+    whole = rows.out_h // 2 * both + rows.out_h % 2 * alone
     pad = rows.pad or Const(np.full(rows.in_row_bytes, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
     words, x, *_ = layer.call(work).args
     cost = replace(layer.cost(work), instructions=whole.instructions, cycles=whole.cycles)
@@ -37,6 +38,7 @@ def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple
         special=Once(lambda: _special(work, layer.special(work, family=family))),
         inplace=in_place,
         only_own_rows=True,
+        lone_row=(alone.instructions - both.instructions // 2, alone.cycles - both.cycles // 2),
     )
 
 
