@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from signal_cases import count, node_of
@@ -143,22 +144,22 @@ def _reduced() -> Iterator[Graph]:
 
 
 def _weighted() -> Iterator[Graph]:
-    yield from map(
-        graph_of,
-        (
-            Layer("conv2d", Conv2D(), (1, 6, 6, 8), (12, 1, 1, 8)),
-            Layer("conv2d", Conv2D(), (1, 4, 5, 40), (9, 1, 1, 40)),
-            Layer("conv2d", Conv2D(pad=ONE), (1, 6, 6, 16), (8, 3, 3, 16)),
-            Layer("conv2d", Conv2D(pad=ONE), (1, 9, 7, 3), (8, 3, 3, 3)),
-            Layer("conv2d", Conv2D(Pair(2, 2)), (1, 9, 9, 5), (7, 3, 3, 5)),
-            Layer("conv2d", Conv2D(), (1, 3, 4, 6), (3, 2, 2, 6)),
-            Layer("conv2d", Conv2D(), (1, 7, 2, 30), (4, 5, 1, 30)),
-            Layer("fully_connected", FullyConnected(), (1, 40), (9, 40)),
-            Layer("fully_connected", FullyConnected(), (1, 200), (30, 200)),
-            Layer("fully_connected", FullyConnected(), (1, 16), (64, 16)),
-            Layer("fully_connected", FullyConnected(), (6, 24), (10, 24)),
-        ),
+    layers = (
+        Layer("conv2d", Conv2D(), (1, 6, 6, 8), (12, 1, 1, 8)),
+        Layer("conv2d", Conv2D(), (1, 4, 5, 40), (9, 1, 1, 40)),
+        Layer("conv2d", Conv2D(pad=ONE), (1, 6, 6, 16), (8, 3, 3, 16)),
+        Layer("conv2d", Conv2D(pad=ONE), (1, 9, 7, 3), (8, 3, 3, 3)),
+        Layer("conv2d", Conv2D(Pair(2, 2)), (1, 9, 9, 5), (7, 3, 3, 5)),
+        Layer("conv2d", Conv2D(), (1, 3, 4, 6), (3, 2, 2, 6)),
+        Layer("conv2d", Conv2D(), (1, 7, 2, 30), (4, 5, 1, 30)),
+        Layer("fully_connected", FullyConnected(), (1, 40), (9, 40)),
+        Layer("fully_connected", FullyConnected(), (1, 200), (30, 200)),
+        Layer("fully_connected", FullyConnected(), (1, 16), (64, 16)),
+        Layer("fully_connected", FullyConnected(), (6, 24), (10, 24)),
     )
+    yield from map(graph_of, layers)
+    int4 = (*layers, Layer("conv2d", Conv2D(), (1, 8, 8, 64), (64, 1, 1, 64)))
+    yield from (graph_of(replace(layer, bits=4)) for layer in int4)
     transposed: tuple[tuple[Shape, int, int, int], ...] = (
         ((1, 5, 6, 4), 6, 3, 2),
         ((1, 4, 4, 16), 8, 2, 2),

@@ -57,6 +57,7 @@ from tinyc.explain.estimate import (
     kernel_keys,
 )
 from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.counted import SCALE, kind_of
 from tinyc.machine.cores import PerInstruction, written_for
 from tinyc.options.build import Options, Precision, Prefer
 from tinyc.pipeline.compiling import compile_model
@@ -428,11 +429,12 @@ def _lines(records: Sequence[Record], figure: Figure, asked_keys: frozenset[str]
     layers_by_key = {key: sorted(own.values()) for key, own in layers.items() if key not in OTHERS}
     assembly = {step["kernel"] for record in records for step in record["steps"] if step["own_stack"]}
     exact = figure is INSTRUCTIONS or all(core_named(record["core"]).ordered for record in records)
+    said = _of_said(records) if exact else None
     lines: dict[str, Line] = {}
     for key in sorted(layers_by_key, key=lambda one: len(above[one])):
         if (asked_keys is not None and key not in asked_keys) or (" " in key and len(layers_by_key[key]) < _ENOUGH):
             continue
-        line, missed = _line(layers_by_key[key], key in assembly, exact)
+        line, missed = _line(layers_by_key[key], key in assembly, said)
         general = next((lines[other] for other in above[key] if other in lines), None)
         if general is None or missed < _missed_by(general, layers_by_key[key]):
             lines[key] = line
@@ -527,22 +529,29 @@ def _on(line: Line, features: Sequence[float]) -> float:
     return sum(factor * value for factor, value in zip(line, features, strict=False))
 
 
-def _line(layers: Sequence[Layer], written: bool, exact: bool) -> tuple[Line, float]:
+def _of_said(records: Sequence[Record]) -> float:
+    """What a core counts for one instruction that kernels in assembly say, all of ARMv7-M's scale."""
+    (scale,) = {SCALE[kind_of(load_board(record["board"]).isa)] for record in records}
+    return 1 / scale
+
+
+def _line(layers: Sequence[Layer], written: bool, exact: float | None) -> tuple[Line, float]:
     """The line that says best what a layer takes which it has not seen, by the shares of models that it misses, and the
     sum of squares of these. In doubt fewer terms.
 
-    written: in assembly, which knows what it takes, but not the step around it. exact: what is said of it is what is
-    counted, so but for the step it is right.
+    written: in assembly, which knows what it takes, but not the step around it. exact: what is counted for one that is
+    said of it, which but for the step is right; None: that is not so.
     """
     terms = np.array([layer.features for layer in layers], np.float64)
     whole = np.array([layer.whole for layer in layers], np.float64)
     targets = np.array([layer.counted for layer in layers], np.float64) / whole
     terms /= whole[:, None]
-    if written and exact:
+    if written and exact is not None:
         chosen: tuple[int, ...] = (_STEP,)
-        best = _solved(terms, targets - terms[:, 0], (_STEP,))
-        least = _missed(terms, targets - terms[:, 0], chosen)
-        best[0] = 1
+        beside = targets - exact * terms[:, 0]
+        best = _solved(terms, beside, (_STEP,))
+        least = _missed(terms, beside, chosen)
+        best[0] = exact
     else:
         chosen = (0,)
         best = _solved(terms, targets, (0,))

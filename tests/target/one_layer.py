@@ -35,7 +35,7 @@ class Asked:
 
     def __init__(self, graph: Graph, numerics: Numerics, isa: frozenset[str]) -> None:
         self._isa = isa
-        self._site = Site(graph, graph.nodes[0], numerics)
+        self._site = Site(graph, graph.nodes[0], numerics, isa=isa)
         self._params = Once(lambda: all_ops()[self._site.node.op].prepared(self._site))
 
     @classmethod
@@ -130,10 +130,12 @@ def check_together(
     return check_on_core(*together(cases), numerics, toolchain, board_name)
 
 
-def counts_together(cases: Sequence[Case], numerics: Numerics = Numerics.TFLM) -> list[int]:
-    """`check_together` on a Cortex-M4: the instructions of each case for its first sample."""
+def counts_together(
+    cases: Sequence[Case], numerics: Numerics = Numerics.TFLM, board_name: str = "cortex-m4"
+) -> list[int]:
+    """`check_together`: the instructions of each case for its first sample."""
     graph, inputs, kernels = together(cases)
-    ran, order = _checked(graph, inputs, kernels, numerics, "gcc", "cortex-m4")
+    ran, order = _checked(graph, inputs, kernels, numerics, "gcc", board_name)
     return [ran.counts[0].steps[order.index(node.name)] for node in graph.nodes]
 
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from one_layer import check_on_core, check_together
+from one_layer import Asked, check_on_core, check_together, counts_together
 
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
+from tinyc.board import load_board
+from tinyc.kernel.counted import SCALE, kind_of
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.kernels.scalar.conv import segment_of
+from tinyc.ops import conv2d, fully_connected
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.fully_connected import FullyConnected
@@ -169,3 +172,23 @@ def test_segments_are_as_long_as_sums_allow() -> None:
     mixed = np.zeros((1, 200), np.int8)
     mixed[:, 64:130] = 127
     assert segment_of(mixed) == 128  # [0, 128) has 64 large taps, [128, 200) the other two
+
+
+COSTS = [
+    conv((10, 10, 32), (32, 1, 1), Conv2D(act=RELU), y_zero=-128, bits=4),
+    conv((10, 12, 16), (24, 3, 3), Conv2D(pad=ONE, act=RELU), y_zero=-128, bits=4),
+    conv((7, 9, 5), (11, 2, 4), bits=4),
+    dense((1, 64), 12, bits=4),
+    dense((4, 97), 40, bits=4),
+]
+
+
+@pytest.mark.parametrize("board_name", [*BOARDS, "riscv32imc"])
+def test_costs_of_int4(board_name: str) -> None:
+    """On each core by its own instructions: on RV32, without assembly for these loops, they are twice as many."""
+    isa = load_board(board_name).isa
+    kernels = {kernel.name: kernel for op in (conv2d, fully_connected) for kernel in op.OP.every_kernel}
+    cases = [(graph_of(layer), samples(layer)[:1], INT4_KERNEL[layer.op]) for layer in COSTS]
+    for (graph, _, name), executed in zip(cases, counts_together(cases, board_name=board_name), strict=True):
+        said = Asked.of(graph, Numerics.TFLM, isa).instructions(kernels[name]) / SCALE[kind_of(isa)]
+        assert executed == pytest.approx(said, rel=0.08), graph.values["w"].shape

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from counted import BOARDS, counted_names  # noqa: E402
+from counted import BOARDS, ESTIMATES, counted_names  # noqa: E402
 
 from tinyc.base.runtime_headers import file_of  # noqa: E402
 from tinyc.board.board import list_boards, load_board  # noqa: E402
@@ -55,3 +56,18 @@ def test_no_kernel_is_free(kernel: str) -> None:
 def test_every_board_has_a_kind() -> None:
     assert {kind_of(board.isa) for board in list_boards()} == SCALE.keys() - {"rv32v"}
     assert kind_of(frozenset({"of another set"})) == "thumb2"
+
+
+def test_estimates_take_assembly_on_the_scale_of_its_core() -> None:
+    """What a kernel for RV32IM says is on ARMv7-M's scale; an estimate that takes it as counted needs no other term for
+    that, which a small layer would get too."""
+    written = {k.name for op in all_ops().values() for k in op.every_kernel if "rv32m" in k.isa and k.written}
+    tables = json.loads(ESTIMATES.read_text("utf-8"))["kernels"]
+    lines = [
+        line
+        for table in ("riscv32imc", "riscv32imc size")
+        for key, line in tables[table].items()
+        if key.partition(" ")[0] in written
+    ]
+    assert len(lines) > 5
+    assert [line[0] for line in lines] == pytest.approx([1 / SCALE["rv32"]] * len(lines), rel=0.05)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
@@ -60,12 +61,17 @@ def conv2d_scratch(site: Site, p: ConvParams) -> int:
     return 8 * int(_conv_taps(p).shape[1])
 
 
-def conv2d_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
-    taps, pixels = _conv_taps(p), site.y().elements // len(p.bias)
-    executed = pixels * len(p.bias) * (1.25 * taps.shape[1] + 25) + 3 * pixels * taps.shape[1]
-    flash = 4 * _words(taps, _PLACES).size + CHANNEL_BYTES * len(p.bias)
-    return Cost(int(executed), flash, conv2d_scratch(site, p))
+def of_conv2d(site: Site, p: ConvParams) -> Units:
+    """Groups of three pixels, places and taps of their windows, products with four channels, and outputs."""
+    (out_c, k_h, k_w, _), taps, groups = p.w.shape, _conv_taps(p).shape[1], scalar.groups_of(site)
+    products = groups * -(-out_c // _LANES) * taps
+    places = {"group": groups, "place": groups * k_h * k_w, "tap": groups * taps}
+    return {"product": products, "element": site.y().elements, **places}
+
+
+def conv2d_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return 4 * _words(_conv_taps(p), _PLACES).size + CHANNEL_BYTES * len(p.bias)
 
 
 def lower_depthwise(site: Site, p: ConvParams) -> Call:
@@ -100,17 +106,28 @@ def lower_dense(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out()), struct)
 
 
-def dense_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
+def of_dense(site: Site, p: ConvParams) -> Units:
+    """Words of two inputs for four outputs, odd inputs of these, and outputs."""
     out_c, in_c = p.w.shape
-    executed = site.y().elements * (2.5 * in_c + 25)
-    return Cost(int(executed), -(-out_c // _LANES) * 2 * in_c + CHANNEL_BYTES * out_c, 0)
+    elements = site.y().elements
+    quads = elements // out_c * -(-out_c // _LANES)
+    return {"word": quads * (in_c // 2), "odd": quads * (in_c % 2), "quad": quads, "element": elements}
+
+
+def dense_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    out_c, in_c = p.w.shape
+    return -(-out_c // _LANES) * 2 * in_c + CHANNEL_BYTES * out_c
 
 
 CONV2D = (
     Kernel(
         "tc_conv2d_s8_w4_scalar",
-        offered(lower_conv2d, scratch=conv2d_scratch, cost=conv2d_cost),
+        offered(
+            lower_conv2d,
+            scratch=conv2d_scratch,
+            cost=CountedCost("tc_conv2d_s8_w4_scalar", of_conv2d, flash=conv2d_bytes),
+        ),
         when=(is_s8_w4, takes_conv2d),
         includes=("tc_scalar.h", "tc_conv2d_s8_scalar.h"),
     ),
@@ -126,7 +143,7 @@ DEPTHWISE = (
 DENSE = (
     Kernel(
         "tc_fully_connected_s8_w4_scalar",
-        offered(lower_dense, cost=dense_cost),
+        offered(lower_dense, cost=CountedCost("tc_fully_connected_s8_w4_scalar", of_dense, flash=dense_bytes)),
         when=(is_s8_w4, scalar_dense.takes),
         includes=("tc_scalar.h",),
     ),

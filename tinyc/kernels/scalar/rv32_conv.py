@@ -42,7 +42,7 @@ _LANES = 8  # channels beside each other
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
 # log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
 _SCALES = (11, 10, 6, 3)
-_DRIVER_BYTES = 900  # of C code, shared by the layers
+_DRIVER_BYTES, _INT4_DRIVER_BYTES = 900, 2600  # of C code, shared by the layers
 # Instructions of that code, counted on the emulated core: for a tap of three pixels, for each three pixels, and for an
 # output whose sum goes through memory.
 _PACK, _GROUP, _STORE = 10, 70, 17
@@ -185,11 +185,11 @@ static void {name}(const {self.family}_t *p, const int8_t *const *x, int8_t *{ma
         return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", f"{self.family}.h"), parts, self.tile.text)
 
     def int4_special(self) -> SpecializedKernel:
-        """The function of every layer with int4 weights."""
+        """The function of every layer with int4 weights. Compilers would have it in every step, at 1.7 KB each."""
         sums = dot(self.tile).kernel
         text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
-static void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x, int8_t *y,
-                                         void *scratch)
+static TC_ALONE void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x,
+                                                  int8_t *y, void *scratch)
 {{
     tc_conv2d_s8_w4_rv32(p, {sums.name}, x, y, scratch);
 }}"""
@@ -240,7 +240,8 @@ def lower(work: _Work, site: Site, p: ConvParams) -> Call:
 def cost(work: _Work, site: Site, p: ConvParams) -> Cost:
     """Estimate, on the scale of scalar/conv.py, ARMv7-M's."""
     tile, (out_c, taps) = work.tile, work.taps.shape
-    size = _DRIVER_BYTES + sum(part.code_bytes for part in work.parts if part)
+    driver = _INT4_DRIVER_BYTES if tile.nibbles else _DRIVER_BYTES
+    size = driver + sum(part.code_bytes for part in work.parts if part)
     executed = work.executed(groups_of(site, tile.pixels)) * ARMV7M_SHARE
     flash = -(-out_c // tile.lanes) * tile.weight_bytes * taps + 16 * out_c + size
     code = shared_code(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
