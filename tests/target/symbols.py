@@ -21,7 +21,7 @@ HELPERS = {
     "cortex-m3": r"__aeabi_(f\w+|i2f|ui2f|u?ldivmod)",
     "cortex-m4": "__aeabi_(llsl|llsr|lasr|u?ldivmod)",  # shifts: clang -Oz
     "cortex-m55": "__aeabi_u?ldivmod",
-    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge)sf[23]|__fixsfsi|__floatsisf"
+    "riscv32imc": r"__(add|sub|mul|div|eq|ne|lt|le|gt|ge|unord)sf[23]|__fixsfsi|__float(un)?sisf"
     r"|__(ashl|ashr|lshr|u?div|u?mod)di3|__clz[sd]i2",
 }
 
