@@ -38,10 +38,11 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
 from tinyc.choose import compiled_code
-from tinyc.choose.compiled_code import BASE, CompiledCode, table_of
+from tinyc.choose.compiled_code import BASE, CompiledCode, compiled_name, table_of
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
+from tinyc.emit.program import Program
 from tinyc.explain.cycles import core_of
 from tinyc.explain.estimate import (
     ASSEMBLY,
@@ -70,8 +71,8 @@ from tinyc.plan.replay import InvalidPlanError
 from tinyc.toolchain import compile as toolchains
 from tinyc.toolchain.compile import Sources
 from tinyc.toolchain.compilers import Toolchain, find_toolchain
-from tinyc.toolchain.elf import read_elf
-from tinyc.toolchain.size import library_size
+from tinyc.toolchain.elf import Elf, read_elf
+from tinyc.toolchain.size import LibrarySize, library_size
 
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"
@@ -230,20 +231,36 @@ def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -
         with tempfile.TemporaryDirectory() as folder:
             firmware = compile_library(Path(folder), compiled, board, options, toolchain)
             size = library_size(firmware.library_object, toolchain, board, Path(folder) / "firmware")
-            functions = firmware.read_elf().step_functions(compiled.program.name)
+            return record | _code_of(compiled.program, size, read_elf(firmware.library_object))
     except TinycError as error:
         return record | {"error": error.message}
-    return record | {
-        "code_bytes": size.code_bytes,
-        "assembly_bytes": assembly_bytes(compiled.program),
-        "steps": [
-            {
-                "kernel": step.choice.kernel.name,
-                "code": functions[step.index].size if step.index in functions else 0,
-            }
-            for step in compiled.program.steps
-        ],
-    }
+
+
+def _code_of(program: Program, size: LibrarySize, elf: Elf) -> dict[str, Any]:
+    """Bytes that a library takes beside the constants of its layers, those of its assembly, of functions in C that
+    steps call, and of each step: its function, its call, and a part of what C has beside, constants among that."""
+    own, count = elf.step_functions(program.name), max(len(program.steps), 1)
+    constants, written = {symbol.name for symbol in program.symbols}, tuple(one.name for one in program.specials)
+    assembly, around, functions = assembly_bytes(program), -assembly_bytes(program), dict[str, int]()
+    for symbol in elf.symbols:
+        name = symbol.name.partition(".")[0]
+        if (
+            (written and name.startswith(written))
+            or name == f"{program.name}_run"
+            or (not symbol.is_function and symbol.name not in constants)
+        ):
+            around += symbol.size
+        elif symbol.is_function and not symbol.is_global and symbol not in own.values():
+            functions[name] = functions.get(name, 0) + symbol.size
+    steps = [
+        {
+            "kernel": compiled_name(step.choice.kernel, step.call, streamed=step.row_step is not None),
+            "code": (own[step.index].size if step.index in own else 0) + around // count,
+        }
+        for step in program.steps
+    ]
+    bytes_beside = size.flash_bytes - sum(symbol.const.data.nbytes for symbol in program.symbols)
+    return {"code_bytes": bytes_beside, "assembly_bytes": assembly, "functions": functions, "steps": steps}
 
 
 def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer, only: str) -> None:
@@ -261,7 +278,7 @@ def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], 
             nodes: dict[str, list[Node]] = defaultdict(list)
             for node in form.graph.nodes:
                 for choice in form.choices.get(node.name, ()):
-                    if only in choice.kernel.name if only else not choice.kernel.written:
+                    if only in choice.kernel.name:
                         nodes[choice.kernel.name].append(node)
             for kernel, own_nodes in sorted(nodes.items()):
                 running = _most_different(form.graph, own_nodes)
@@ -313,14 +330,9 @@ def _compile_layers(
                 (folder / header).write_text(text, encoding="utf-8")
             output = folder / "layers.o"
             toolchains.compile_library(Sources(folder, "layers"), toolchain, options.optimize, output)
-            size, functions = library_size(output, toolchain, board, folder), read_elf(output).step_functions("layers")
+            return _code_of(program, library_size(output, toolchain, board, folder), read_elf(output))
     except (TinycError, InvalidPlanError) as error:
         return {"error": str(error), "steps": [{"kernel": kernel}] * len(graph.nodes)}
-    steps = [
-        {"kernel": kernel, "code": functions[step.index].size if step.index in functions else 0}
-        for step in program.steps
-    ]
-    return {"code_bytes": size.code_bytes, "assembly_bytes": assembly_bytes(program), "steps": steps}
 
 
 def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Record]) -> dict[str, Mapping[str, int]]:
@@ -330,8 +342,8 @@ def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Recor
         kernels = [record for record in own if " of " in record["model"]]
         networks = [record for record in own if record not in kernels]
         code = {**_fit_code(kernels), **_fit_code(networks)}  # of single kernels what no network says
-        if not networks and table in fitted:  # some kernels, which may share code that others do not have
-            code = {key: size for key, size in code.items() if key not in ("", BASE)}
+        if not networks and table in fitted:  # what kernels take mostly is not known of some of them
+            code.pop("", None)
         errors = [-_left(record, code) / record["code_bytes"] for record in networks if record["steps"]]
         print(f"{table}: code of {len(own)} libraries, of networks {_words(errors)}")
         fitted[table] = _with_others(fitted.get(table), code)
@@ -445,50 +457,37 @@ def _lines(records: Sequence[Record], figure: Figure, asked_keys: frozenset[str]
     return lines
 
 
-_ROUNDS = 1_000  # after which sizes of functions hardly change
-
-
 def _fit_code(records: Sequence[Record]) -> dict[str, int]:
-    """A table of code_bytes.json. Of functions that steps call only sums are known: least squares
-    with none below 0, each in turn what is left of its libraries when the others are as large as they are taken to be.
-    """
-    if not records:
-        return {}
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for record in records:
-        for step, alone in zip(record["steps"], _calls_of(record), strict=True):
-            for key in (alone, step["kernel"], ""):
-                sizes[key].append(step["code"])
+    """A table of code_bytes.json: medians of steps; of functions that they call means, since some compilers take some
+    into some steps."""
+    sizes, functions = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    bases, ways = [], Counter[str]()
+    for record in (record for record in records if "functions" in record):
+        calls = _calls_of(record)
+        for step, key in zip(record["steps"], calls, strict=True):
+            for name in (key, step["kernel"], step["kernel"].partition(" ")[0]):
+                sizes[name].append(step["code"])
+        taken = sum(record["functions"].values()) + sum(step["code"] for step in record["steps"])
+        bases.append(record["code_bytes"] - record["assembly_bytes"] - taken)
+        kernels = {call.partition(" ")[0] for call in calls}
+        for call in set(calls):
+            ways[call] += 1
+            own = call.partition(" ")[0]  # the function that is the kernel: of others it is not known who calls them
+            callees = record["functions"] if len(kernels) == 1 else {own: record["functions"].get(own, 0)}
+            for function, size in callees.items():
+                functions[f"{call} {function}"].append(size)
     code = {key: round(statistics.median(own)) for key, own in sizes.items()}
-    left = [_left(record, code) for record in records]
-    single = [rest for rest, record in zip(left, records, strict=True) if len(record["steps"]) == 1]
-    base = max(min(single, default=0), 0)
-    calls = [set(_calls_of(record)) for record in records]
-    functions = dict.fromkeys(sorted(set().union(*calls)), 0.0)
-    for _ in range(_ROUNDS):
-        for key in functions:
-            own = [
-                rest - base - sum(functions[other] for other in keys if other != key)
-                for rest, keys in zip(left, calls, strict=True)
-                if key in keys
-            ]
-            functions[key] = max(statistics.fmean(own), 0.0)
-    for key, size in ((key, round(exact)) for key, exact in functions.items()):
-        kernel, _, way = key.rpartition(" ")
-        if way == "alone":
-            code[key] += size
-        else:
-            code[f"{kernel} function"] = size
-    once = [size for key, size in code.items() if key.endswith(" alone")]
+    code |= {key: round(sum(own) / ways[key.rpartition(" ")[0]]) for key, own in functions.items()}
+    once = [CompiledCode([code], "").library([kernel]) for kernel in {key.partition(" alone")[0] for key in ways}]
     if once:
         code[""] = round(statistics.median(once))
-    return {**code, compiled_code.BASE: base}
+    return {**code, **({BASE: round(statistics.median(bases))} if bases else {})}
 
 
 def _calls_of(record: Record) -> list[str]:
     """Of each step, its kernel, and whether another step calls it too."""
-    names = _names(record)
-    return [f"{kernel} {'alone' if names.count(kernel) == 1 else 'shared'}" for kernel in names]
+    kernels = Counter(name.partition(" ")[0] for name in _names(record))
+    return [f"{name} {'alone' if kernels[name.partition(' ')[0]] == 1 else 'shared'}" for name in _names(record)]
 
 
 def _names(record: Record) -> list[str]:

@@ -51,7 +51,7 @@ def better(front: Front, plan: Plan) -> Plan:
         fits = np.flatnonzero(table.flash_bytes <= plan.flash_bytes)
         state = int(fits[-1]) if len(fits) else -1
         while state >= 0 and table.cycles[state] < best.cycles:
-            own = family.plan(table, state)
+            own = family.plan(table.cut(state))
             if own.flash_bytes <= plan.flash_bytes and own.arena_bytes <= plan.arena_bytes:
                 best = own
                 break

@@ -16,11 +16,11 @@ from tinyc.choose.select import Choice, candidates
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
-from tinyc.explain.estimate import library_flash
+from tinyc.explain.estimate import estimate
 from tinyc.kernel.site import RELU, Padding
 from tinyc.machine.cores import written_for
 from tinyc.ops.conv2d import Conv2D
-from tinyc.options.build import Options
+from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.planner import plan_graph
@@ -61,32 +61,37 @@ def test_the_bytes_of_functions_are_those_of_the_core(board: str, few: float, ke
         isa, core = load_board(board).isa, written_for(board)
         choices = candidates(graph_of(ROWS), isa, Numerics.TFLM, {"layer": kernel}, core=core)
         choice = next(iter(choices.values()))[0]
-        code = choice.offer.cost.code if choice.offer.cost is not None else None
+        size = sum(code.size for code in choice.offer.cost.codes)
         assert choice.kernel.name == kernel
-        assert code is not None
+        assert size
         real = _written(board, choice, Path(folder))
-    assert abs(code.size - real) <= few * real + 60  # what copies a row's edge is counted by lines
+    assert abs(size - real) <= few * real + 60  # what copies a row's edge is counted by lines
 
 
-@pytest.mark.quick_cases(1)
-@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m33", "cortex-m7"])
-@pytest.mark.parametrize("model", ["kws", "vww", "ad", "sww"])
-def test_flash_of_a_library_is_as_planned(models_dir: Path, tmp_path: Path, board: str, model: str) -> None:
-    target = load_board(board)
+# How far planned bytes may be from those of the library. Where layers are in C, whether a compiler has a function once
+# for all of them, or in each step, depends on the whole library: it decides a few per cent.
+NEAR, NEAR_IN_C = 0.02, 0.13
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("prefer", ["balanced", "flash", "time"])
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m33", "cortex-m7", "cortex-m0plus"])
+@pytest.mark.parametrize("model", ["kws", "sww", "ad", "vww", "ic"])
+def test_flash_of_a_library_is_as_planned(
+    models_dir: Path, tmp_path: Path, board: str, model: str, prefer: Prefer
+) -> None:
+    target, options = load_board(board), Options(board, prefer=prefer)
     file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
-    compiled = compile_model(file, target, Options(board), Progress())
+    compiled = compile_model(file, target, options, Progress())
     for name, text in compiled.files.items():
         (tmp_path / name).write_text(text)
     toolchain = find_toolchain(target)
     (tmp_path / "out").mkdir()
     sources = Sources(tmp_path, compiled.program.name)
-    size = library_size(
-        compile_library(sources, toolchain, "speed", tmp_path / "out" / "model.o"),
-        toolchain,
-        target,
-        tmp_path / "out",
-    )
-    assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=0.07)
+    library = compile_library(sources, toolchain, options.optimize, tmp_path / "out" / "model.o")
+    size = library_size(library, toolchain, target, tmp_path / "out")
+    near = NEAR_IN_C if board == "cortex-m0plus" else NEAR
+    assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=near, abs=300)
 
 
 TREES = {
@@ -113,7 +118,6 @@ def test_code_of_trees_as_branches_is_as_estimated(tmp_path: Path, forest: str, 
         program = _program(choice)
         taken = _library(program, board, folder)
         size = library_size(taken, find_toolchain(target), target, folder / "out")
-        said = library_flash(program, target, "speed")
-        assert said is not None
+        said = estimate("forest", program, target)
         assert said.code_bytes == pytest.approx(size.code_bytes, rel=0.18)
         assert choice.cost.flash_bytes == pytest.approx(size.flash_bytes, rel=0.18)

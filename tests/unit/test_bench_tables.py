@@ -261,9 +261,19 @@ def test_tables_keep_rows_and_columns_of_cores_that_were_not_measured(tmp_path: 
 
 
 def test_functions_beside_steps_count_for_the_kernels_that_call_them() -> None:
-    """400 bytes of compiled code: of two kernels with a step each of 100, and 200 more with one of them alone."""
-    small = record("small_int8.tflite", "cortex-m4", step("k", 100, 100)) | {"code_bytes": 200}
-    code = estimates._fit_code([small, record("a_int8.tflite", "cortex-m4", step("k", 9, 9), step("f", 9, 9))])
-    assert (code["k alone"], code["f alone"], code["base"]) == (100, 300, 0)
-    code = estimates._fit_code([record("two_int8.tflite", "cortex-m4", step("k", 9, 9), step("k", 9, 9))])
-    assert (code["k shared"], code["k function"]) == (100, 200)
+    """Of a library of one kernel all; of others that which is the kernel, or nothing where its steps have it."""
+    alone = _compiled(360, {"helper": 40}, k=200)
+    two = _compiled(760, {"k": 500, "helper": 60}, **{"k": 30, "k rows": 50})
+    both = _compiled(920, {"helper": 400}, k=200, f=200)
+    code = estimates._fit_code([alone, two, both])
+    assert (code["k alone"], code["k alone helper"], code["k alone k"]) == (200, 20, 0)
+    assert (code["k shared"], code["k rows shared"]) == (30, 50)
+    assert (code["k shared k"], code["k shared helper"], code["k rows shared helper"]) == (500, 60, 60)
+    assert code["base"] == 100
+
+
+def _compiled(code: int, functions: dict[str, int], **steps: int) -> dict[str, object]:
+    """steps: bytes of each, by its kernel."""
+    own = [step(kernel, 9, 9) | {"code": size} for kernel, size in steps.items()]
+    sizes = {"code_bytes": code, "assembly_bytes": 20, "functions": functions}
+    return record("net_int8.tflite", "cortex-m4", *own) | sizes

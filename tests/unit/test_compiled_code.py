@@ -8,34 +8,52 @@ import pytest
 from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.compiled_code import BASE, CompiledCode, KernelCode, compiled_code
+from tinyc.choose.compiled_code import BASE, CompiledCode, KernelCode, compiled_code, compiled_name
 from tinyc.choose.select import as_compiled, candidates
+from tinyc.kernel.kernel import Cost, WrittenCode, call_consts, flash_of
 from tinyc.kernel.site import RELU
 from tinyc.ops.conv2d import Conv2D
 
 M4 = load_board("cortex-m4")
 LAYER = Layer("conv2d", Conv2D(act=RELU), (1, 8, 8, 8), (16, 3, 3, 8), y_zero=-128)
-OWN = {"k": 20, "k alone": 100, "k shared": 20, "k function": 300, "once": 90, "once alone": 90, "": 50, BASE: 7}
+OWN = {
+    **{"k": 20, "k alone": 100, "k alone helper": 40, "k shared": 20, "k shared k": 300, "k shared helper": 30},
+    **{"other": 8, "other shared": 8, "other shared helper": 30},
+    **{"once": 90, "once alone": 90, "looped": 16, "looped shared": 16, "looped rows": 250, "looped rows alone": 250},
+    **{"": 50, BASE: 7},
+}
 
 
-def test_a_kernel_that_several_steps_share_is_there_once() -> None:
+def test_a_function_that_several_steps_call_is_there_once() -> None:
+    """Of one kernel, and of several."""
     code = CompiledCode([OWN], "dsp")
-    assert code.library(["k"]) == 7 + 100
-    assert code.library(["k", "unknown", "k"]) == 7 + 2 * 20 + 300 + 50
+    assert code.library(["k"]) == 7 + 100 + 40
+    assert code.library(["k", "unknown", "k"]) == 7 + 2 * 20 + 300 + 30 + 50
+    assert code.library(["k", "k", "other", "other"]) == 7 + 2 * 20 + 300 + 30 + 2 * 8
+
+
+def test_a_step_that_calls_its_kernel_for_each_row_takes_more() -> None:
+    code = CompiledCode([OWN], "dsp")
+    assert code.library(["looped", "looped rows"]) == 7 + 16 + 250
+    assert code.kernel("looped rows").step - code.kernel("looped").step == 234
+    assert code.kernel("once rows") == code.kernel("once")
 
 
 def test_tables_of_other_cores_stand_for_what_was_not_measured() -> None:
     """Each kernel is as in the first table that has it; the rest of a library as in the first table."""
     code = CompiledCode([{"j": 8, "j alone": 9, BASE: 1}, OWN], "dsp")
-    assert code.library(["k", "j"]) == 1 + 100 + 9
+    assert code.library(["k", "j"]) == 1 + 100 + 40 + 9
     assert CompiledCode([], "dsp").library(["k"]) == 44
 
 
-def test_a_layer_takes_a_step_and_a_part_of_the_function() -> None:
+def test_a_layer_takes_a_step_and_functions_that_others_may_call() -> None:
+    """Those of several kernels apart, and what the only layer of a kernel takes of it."""
     code = CompiledCode([OWN], "dsp")
-    assert code.kernel("k") == KernelCode(300, 20)
-    assert code.kernel("once") == KernelCode(0, 90)
-    assert code.kernel("tc_div_s8").function > 100  # counted alone, on cores of the kind
+    assert code.kernel("k") == KernelCode(20, (("k", 300, 90), ("helper", 30, 30)))
+    assert code.kernel("k").bytes == 100 + 40
+    assert code.kernel("once") == KernelCode(90)
+    assert code.kernel("tc_div_s8").bytes > 100  # counted alone, on cores of the kind
+    assert code.kernel("tc_new_asm", written=True) == KernelCode(44)
 
 
 def test_each_core_has_a_table_of_its_own() -> None:
@@ -48,15 +66,27 @@ def test_each_core_has_a_table_of_its_own() -> None:
 
 @pytest.mark.parametrize("kernel", ["tc_conv2d_s8", "tc_conv2d_s8_dsp", "tc_conv2d_s8_asm"])
 def test_choices_count_what_the_compiler_makes_of_c(kernel: str) -> None:
-    """Of kernels in assembly only the step, which is C."""
+    """And of a kernel in C the constants that it is called with, to the byte."""
     compiled = compiled_code(M4.core, M4.isa, "speed")
     every = candidates(graph_of(LAYER), M4.isa, Numerics.TFLM, {"layer": kernel})
     (plain,), (counted,) = every["layer"], as_compiled(every, compiled)["layer"]
-    more = counted.cost.flash_bytes - plain.cost.flash_bytes
+    call = counted.offer.call()
+    code = compiled.kernel(compiled_name(counted.kernel, call), written=counted.kernel.written)
+    assert counted.cost.cycles == plain.cost.cycles
     if kernel.endswith("_asm"):
-        assert more == 0
-        assert counted.code is None
+        assert counted.cost.flash_bytes - plain.cost.flash_bytes == code.bytes - 44
     else:
-        assert counted.code == compiled.kernel(kernel)
-        assert more == sum(compiled.kernel(kernel)) - 44
-        assert counted.cost.cycles == plain.cost.cycles
+        assert counted.cost.flash_bytes == code.bytes + sum(const.data.nbytes for const in call_consts(call))
+
+
+def test_what_one_layer_has_and_what_several_share_is_counted_apart() -> None:
+    """A function that is part of the only step that calls it, and padding, of which the longest row stands for all."""
+    function, pads = WrittenCode("f", 300, 40), [WrittenCode(("pad", -128), size) for size in (64, 16)]
+    costs = [Cost(1, 500, 0).with_code(20).beside([function, pad]) for pad in pads]
+    assert flash_of(costs[:1]) == 520 + 40 + 64
+    assert flash_of(costs) == 2 * 520 + 300 + 64
+    both = [cost.shared({"f": 2, ("pad", -128): 2}) for cost in costs]
+    assert [cost.flash_bytes for cost in both] == [520 + 150 + 32, 520 + 150 + 8]
+    assert flash_of(both) == flash_of(costs)
+    alone = costs[0].shared({})
+    assert (alone.flash_bytes, alone.codes) == (520 + 40 + 64, ())

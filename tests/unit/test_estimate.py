@@ -98,10 +98,10 @@ def test_what_lies_in_ram_does_not_wait(tmp_path: Path, name: str) -> None:
     assert profile.flash_waits is not None
     said = tinyc.estimate(path, name)
     assert said.cycles == pytest.approx(profile.cost.cycles + profile.flash_waits, rel=0.1)
-    without = tinyc.estimate(path, name, ram_code=0)
+    fast, without = (tinyc.estimate(path, name, prefer="time", ram_code=most) for most in (None, 0))
     assert without.cycles is not None
-    assert said.cycles is not None
-    assert said.cycles < without.cycles
+    assert fast.cycles is not None
+    assert fast.cycles < without.cycles  # by default arenas of other sizes may be worth more
 
 
 @pytest.mark.quick_cases(2)

@@ -11,7 +11,6 @@ import pytest
 
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import FlashEstimate
 from tinyc.options.build import Options
 from tinyc.pipeline import within_flash as module
 from tinyc.pipeline.progress import Progress
@@ -22,7 +21,7 @@ LIMIT = 10_000
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[int | None]]]:
-    """What `within_flash` takes of libraries by correction, each of (cycles, estimated bytes, compiled bytes) and
+    """What `within_flash` takes of libraries by correction, each of (cycles, planned bytes, compiled bytes) and
     perhaps an arena; and the corrections that it asked for."""
 
     def run(libraries: dict[int | None, tuple[int, ...]], **words: Any) -> tuple[Any, Sequence[int | None]]:
@@ -32,11 +31,10 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
             asked.append(options.flash_reserve)
             if options.flash_reserve not in libraries:
                 raise TinycError("so little flash is not to be had")
-            cycles, estimated, compiled, *arena = libraries[options.flash_reserve]
-            plan = SimpleNamespace(cycles=cycles, arena_bytes=arena[0] if arena else 100)
-            return SimpleNamespace(program=estimated, files={}, plan=plan, compiled=compiled)
+            cycles, planned, compiled, *arena = libraries[options.flash_reserve]
+            plan = SimpleNamespace(cycles=cycles, flash_bytes=planned, arena_bytes=arena[0] if arena else 100)
+            return SimpleNamespace(files={}, plan=plan, compiled=compiled)
 
-        monkeypatch.setattr(module, "library_flash", lambda program, board, optimize: FlashEstimate(program, 0))
         monkeypatch.setattr(
             module, "_flash_bytes", lambda compiled_model, board, options, toolchain: compiled_model.compiled
         )

@@ -2,21 +2,24 @@
 """Bytes that compilers make of kernels in C, measured on libraries of one layer and of several (`bench/estimates.py`).
 
 Assembly is counted in its text (`machine/text_size.py`). code_bytes.json has, by core and compiler's option, of each
-kernel: `k alone` where one step of a library calls it and `k shared` where several do, bytes of a step's function;
-`k function`, bytes of the kernel itself where several share it, since alone it becomes part of its step; and under
-`base` what a library has beside its steps.
+kernel: `k alone` where one step of a library calls it and `k shared` where several do, bytes of a step, its call and
+the constants that C makes of it; `k alone f` and `k shared f`, bytes of a function f in C that these steps call, which
+a library has once; and under `base` what it has beside. `k rows` is a step that
+calls the kernel for each row, with several of the input.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.board.core import core_named
 from tinyc.kernel.counted import CODE, counts, kind_of, measured_table
+from tinyc.kernel.kernel import Call, Kernel
 from tinyc.options.build import Optimize
 
 TABLE = Path(__file__).with_name("code_bytes.json")
@@ -24,15 +27,31 @@ BASE = "base"
 # Where else code of a kernel is looked for that no measured library of the core had.
 _NEXT = ("cortex-m3", "cortex-m0plus")
 _STEP = 44  # bytes of a step that calls a function and does no more
+ROW_CODE = 24  # of a step that makes rows, for each pointer to one
+
+_ROWS = "rows"
 
 Sizes = Mapping[str, int]
 
 
 class KernelCode(NamedTuple):
-    """Bytes of a kernel's functions, which layers share, and of each step that calls them."""
+    """What a layer takes of a kernel: bytes of each step, and of functions in C, by their names: (all of these, where
+    several layers have them; where one has).  A name of several functions is of those that the same kernels call."""
 
-    function: int
     step: int
+    functions: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Of the only layer that has it."""
+        return self.step + sum(once for _, _, once in self.functions)
+
+
+class _Measured(NamedTuple):
+    """Of a kernel in one of two ways: a step, and functions."""
+
+    step: int
+    functions: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -43,35 +62,71 @@ class CompiledCode:
     tables: Sequence[Sizes]
     kind: str
 
+    @cached_property
+    def _parsed(self) -> Sequence[Mapping[str, Mapping[str, _Measured]]]:
+        return [_parsed(table) for table in self.tables]
+
     def library(self, kernels: Iterable[str]) -> int:
-        """Bytes of a library's compiled code. kernels: of its steps, one by one."""
+        """Bytes of a library's compiled code. kernels: of its steps, one by one, by `compiled_name`."""
+        names = list(kernels)
+        steps = Counter(map(_plain, names))
         size = next((table[BASE] for table in self.tables if BASE in table), 0)
-        for kernel, steps in Counter(kernels).items():
-            size += self._alone(kernel) if steps == 1 else self._function(kernel) + steps * self._shared(kernel)
-        return size
+        functions: dict[str, int] = {}
+        for name in names:
+            measured = self._measured(name, "alone" if steps[_plain(name)] == 1 else "shared")
+            size += measured.step
+            functions |= {key: max(own, functions.get(key, 0)) for key, own in measured.functions.items()}
+        return size + sum(functions.values())
 
-    def kernel(self, kernel: str) -> KernelCode:
-        """What a layer takes of a kernel in C that others may run, too."""
-        step = self._shared(kernel)
-        return KernelCode(max(self._function(kernel), self._alone(kernel) - step, 0), step)
+    def kernel(self, name: str, *, written: bool = False) -> KernelCode:
+        """What a layer takes of a kernel. name: of `compiled_name`. written: its functions are, for each layer."""
+        if written and not self._of(name):
+            return KernelCode(_STEP)
+        alone, shared = self._measured(name, "alone"), self._measured(name, "shared")
+        users = self._users(name)
+        own = [key for key in {**shared.functions, **alone.functions} if len(users.get(key, ())) < 2]  # of it alone
+        by_users: dict[frozenset[str], list[str]] = {}
+        for key in shared.functions:
+            if key not in own:
+                by_users.setdefault(users[key], []).append(key)
+        others = [(" ".join(keys), sum(shared.functions[key] for key in keys)) for keys in by_users.values()]
+        size = sum(shared.functions.get(key, 0) for key in own)
+        once = alone.step - shared.step + sum(alone.functions.values()) - sum(other for _, other in others)
+        main = ((_plain(name), size, max(once, 0)),) if size or once > 0 else ()
+        return KernelCode(shared.step, (*main, *((key, other, other) for key, other in others)))
 
-    def _alone(self, kernel: str) -> int:
-        return self._size(f"{kernel} alone", kernel, self._counted(kernel))
+    def _measured(self, name: str, way: str) -> _Measured:
+        ways = self._of(name)
+        if ways:
+            return ways.get(way) or next(iter(ways.values()))
+        step = _STEP
+        return _Measured(step, {_plain(name): max(self._counted(_plain(name)) - step, 0)})
 
-    def _shared(self, kernel: str) -> int:
-        return self._size(f"{kernel} shared", kernel, _STEP)
+    def _of(self, name: str) -> Mapping[str, _Measured]:
+        """Both ways of a step so called, of the first of the tables that this kernel was measured for; else none."""
+        for table in self._parsed:
+            if name in table or _plain(name) in table:
+                return table.get(name) or table[_plain(name)]
+        return {}
 
-    def _function(self, kernel: str) -> int:
-        sizes = self._of(kernel)
-        return sizes.get(f"{kernel} function", 0 if kernel in sizes else self._counted(kernel) - _STEP)
+    def _users(self, name: str) -> Mapping[str, frozenset[str]]:
+        """By function, kernels of the same table that call it."""
+        for number, table in enumerate(self._parsed):
+            if name in table or _plain(name) in table:
+                return self._users_by_table[number]
+        return {}
 
-    def _size(self, key: str, kernel: str, other: int) -> int:
-        sizes = self._of(kernel)
-        return sizes.get(key, sizes.get(kernel, other))
-
-    def _of(self, kernel: str) -> Sizes:
-        """The first of the tables that this kernel was measured for; else none."""
-        return next((table for table in self.tables if kernel in table), {})
+    @cached_property
+    def _users_by_table(self) -> Sequence[Mapping[str, frozenset[str]]]:
+        by_table = []
+        for table in self._parsed:
+            users: dict[str, set[str]] = {}
+            for name, ways in table.items():
+                for measured in ways.values():
+                    for key in measured.functions:
+                        users.setdefault(key, set()).add(_plain(name))
+            by_table.append({key: frozenset(own) for key, own in users.items()})
+        return by_table
 
     def _counted(self, kernel: str) -> int:
         """Of one that no library had: what it took alone on a core of the kind, else what kernels take mostly."""
@@ -79,6 +134,37 @@ class CompiledCode:
         return round(measured[CODE]) if measured else next((table.get("", _STEP) for table in self.tables), _STEP)
 
 
+def compiled_name(kernel: Kernel, call: Call, *, streamed: bool = False) -> str:
+    """Of a step in the tables. streamed: it makes a row, or some, when it is called."""
+    looped = not streamed and call.rows is not None and call.rows.k_h > 1
+    return f"{kernel.name} {_ROWS}" if looped else kernel.name
+
+
+def _plain(name: str) -> str:
+    """The kernel's name."""
+    return name.partition(" ")[0]
+
+
+def _parsed(table: Sizes) -> Mapping[str, Mapping[str, _Measured]]:
+    """By name of a step, and way."""
+    steps: dict[str, dict[str, int]] = {}
+    functions: dict[tuple[str, str], dict[str, int]] = {}
+    for key, size in table.items():
+        kernel, *words = key.split(" ")
+        name = f"{kernel} {words.pop(0)}" if words[:1] == [_ROWS] else kernel
+        if len(words) == 1:
+            steps.setdefault(name, {})[words[0]] = size
+        elif words:
+            functions.setdefault((name, words[0]), {})[words[1]] = size
+        elif kernel and kernel != BASE:
+            steps.setdefault(name, {}).setdefault("", size)
+    return {
+        name: {way: _Measured(size, functions.get((name, way), {})) for way, size in sorted(ways.items(), reverse=True)}
+        for name, ways in steps.items()
+    }
+
+
+@lru_cache
 def compiled_code(core: str, isa: frozenset[str], optimize: Optimize) -> CompiledCode:
     """What compilers make for a core of `board/core.py`."""
     names = dict.fromkeys((core_named(core).code or core, core, core_named(core).measured_as or core, *_NEXT))

@@ -14,14 +14,16 @@ from typing import Any
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.choose.compiled_code import CompiledCode, KernelCode
+from tinyc.choose.compiled_code import CompiledCode, compiled_name
 from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
-from tinyc.kernel.kernel import Cost, Kernel, Offer, Once, Refused, RowForm
+from tinyc.kernel.kernel import Call, Cost, Kernel, Offer, Once, Refused, RowForm, WrittenCode, call_consts
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
 from tinyc.ops import op_of
 
+# Roles of constants that several layers may have alike.
+_TABLES = frozenset({"lut", "exp", "logistic", "reciprocal"})
 _STEP_CODE = 44  # bytes of compiled code: a step that calls its function once, and the call of the step
 _TAKEN = "`tinyc inspect KERNEL` says what a kernel takes"
 
@@ -43,9 +45,9 @@ class Choice:
     compiled: CompiledCode | None = None
 
     @property
-    def code(self) -> KernelCode | None:
-        """What the compiler makes of the kernel; None where its functions are written for the layer."""
-        return None if self.kernel.written or self.compiled is None else self.compiled.kernel(self.kernel.name)
+    def called(self) -> Call | None:
+        """How the whole layer is called; None where constants would have to be made to say so."""
+        return None if self.offer.copies else self.offer.call()
 
     @property
     def scratch_bytes(self) -> int:
@@ -107,7 +109,10 @@ def _in_float32(graph: Graph, node: Node) -> str:
 
 def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]]:
     """The choices with a function's bytes in parts for all layers that it may run: which of them will, is not known."""
-    costs = {node: [compiled_cost(choice, choice.cost) for choice in choices] for node, choices in by_node.items()}
+    costs = {
+        node: [compiled_cost(choice, choice.cost, choice.called) for choice in choices]
+        for node, choices in by_node.items()
+    }
     layers = layers_of(costs.values())
     return {
         node: [replace(choice, cost=cost.shared(layers)) for choice, cost in zip(choices, costs[node], strict=True)]
@@ -115,17 +120,28 @@ def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]
     }
 
 
-def compiled_cost(choice: Choice, cost: Cost) -> Cost:
-    """The cost of one of the choice's forms with what a compiler makes of the step, and of a kernel in C that does not
-    say it of itself."""
-    if choice.code is None or cost.code is not None:
+def compiled_cost(choice: Choice, cost: Cost, call: Call | None, *, streamed: bool = False) -> Cost:
+    """The cost of one of the choice's forms with what a compiler makes of the step and of C that it calls, and with the
+    constants of its call. streamed: the call makes a row, or some; None: what is called is not known."""
+    kernel, compiled = choice.kernel, choice.compiled
+    if compiled is None:
         return cost.with_code(_STEP_CODE)
-    return cost.compiled(choice.kernel.name, *choice.code)
+    name = kernel.name if call is None else compiled_name(kernel, call, streamed=streamed)
+    code = compiled.kernel(name, written=kernel.written)
+    constants = list(call_consts(call)) if call is not None else []
+    shared = [WrittenCode(("compiled", key), size, once) for key, size, once in code.functions]
+    shared += [WrittenCode(("pad", int(one.data.flat[0])), one.data.nbytes) for one in constants if one.role == "pad"]
+    plain = [one for one in constants if one.role != "pad"]
+    if not kernel.written and cost.code is None and not any(isinstance(one.array, Once) for one in plain):
+        tables = [one for one in plain if one.role in _TABLES]
+        shared += [WrittenCode(("table", one.data.tobytes()), one.data.nbytes) for one in tables]
+        cost = replace(cost, flash_bytes=sum(one.data.nbytes for one in plain if one.role not in _TABLES))
+    return cost.with_code(code.step).beside(shared)
 
 
 def layers_of(costs: Iterable[Iterable[Cost]]) -> Mapping[Hashable, int]:
     """How many layers may have a function, by the key of its code. costs: of each layer's choices."""
-    return Counter(key for own in costs for key in {cost.code.key for cost in own if cost.code})
+    return Counter(key for own in costs for key in {code.key for cost in own for code in cost.codes})
 
 
 def ask(kernel: Kernel, site: Site, isa: frozenset[str], params: Once[Any] | None = None) -> Offer | Refused:

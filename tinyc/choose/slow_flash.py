@@ -91,7 +91,7 @@ def _waiting(kernel: Kernel, cost: Cost, whole: Cost, flash: SlowFlash) -> Cost:
     if flash.ram is None:
         both = waits.code + waits.data
         return replace(cost, cycles=cost.cycles + both, waits=both)
-    code_bytes = cost.code.size if cost.code is not None else 0
+    code_bytes = sum(code.size for code in cost.codes)
     const_bytes, price = cost.flash_bytes - code_bytes, flash.ram.price
     code_in_ram = flash.ram.code and code_bytes > 0 and code_bytes * price < waits.code
     consts_in_ram = const_bytes * price < waits.data
@@ -138,9 +138,8 @@ def fetched(kernel: Kernel, cost: Cost, whole: Cost, compiled: CompiledCode | No
     one loop, straight code where its size is not known, and what is compiled comes once."""
     if cost.fetches is not None:
         return cost.fetches
-    code = cost.code or whole.code
-    code_bytes = code.size if code is not None else 0
+    code_bytes = sum(code.size for code in cost.codes or whole.codes)
     data = whole.fetches.data_bytes if whole.fetches is not None else max(cost.flash_bytes - code_bytes, 0)
     if not kernel.written:
-        return Fetches(data, ((sum(compiled.kernel(kernel.name)), 1),) if compiled is not None else ())
+        return Fetches(data, ((compiled.kernel(kernel.name).bytes, 1),) if compiled is not None else ())
     return Fetches.around(data, code_bytes or _INSTRUCTION_BYTES * cost.instructions, cost.instructions)

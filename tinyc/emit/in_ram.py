@@ -17,9 +17,8 @@ from tinyc.base.knapsack import exact
 from tinyc.board import Board
 from tinyc.board.parts import FlashTiming
 from tinyc.choose.slow_flash import Waits, fetched, split_waits
-from tinyc.emit.lower import call_consts
 from tinyc.emit.program import InRam, Program, Step
-from tinyc.kernel.kernel import SpecializedKernel
+from tinyc.kernel.kernel import SpecializedKernel, call_consts
 from tinyc.machine.text_size import code_bytes
 
 # Where a board does not say what its flash takes: every word of it is as dear as any other.

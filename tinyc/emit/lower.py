@@ -15,7 +15,7 @@ from tinyc.emit.order import given_by_rows, incremental_of, moves_between_turns,
 from tinyc.emit.program import Place, Program, ProgramState, Step
 from tinyc.emit.row_tables import row_step, shared_out
 from tinyc.ir.graph import Graph, Node, State
-from tinyc.kernel.kernel import Arg, Call, Const, Copied, In
+from tinyc.kernel.kernel import Arg, Call, Const, In, call_consts
 from tinyc.ops import op_of
 from tinyc.plan.answer import Plan
 
@@ -142,13 +142,3 @@ def _program_state(number: int, graph: Graph, state: State, plan: Plan, pool: Co
         data = Const(np.frombuffer(state.initial, np.uint8), "bytes after a reset", "initial")
         pool.add(data, f"state_{number}")
     return ProgramState(place, state.initial, data, None if after.offset == place.offset else after)
-
-
-def call_consts(call: Call) -> tuple[Const, ...]:
-    """Every constant array that a call refers to, in a stable order."""
-    consts = [arg.const if isinstance(arg, Copied) else arg for arg in call.args if isinstance(arg, Const | Copied)]
-    if call.params is not None:
-        consts += [field for field in call.params.fields.values() if isinstance(field, Const)]
-    if call.rows is not None:
-        consts += [const for const in (call.rows.pad, call.rows.starts) if const is not None]
-    return tuple(consts)

@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.shown import Shown, Summary, SummaryTable, bytes_of, nonempty, number
 from tinyc.board import Board
 from tinyc.board.core import core_named
-from tinyc.choose.compiled_code import CompiledCode, compiled_code, table_of
+from tinyc.choose.compiled_code import ROW_CODE, CompiledCode, compiled_code, compiled_name, table_of
 from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
 from tinyc.kernel.counted import measured_table
@@ -115,17 +115,6 @@ class Estimate(Shown):
     def to_json(self) -> dict[str, Any]:
         """Plain values, with `flash_bytes` and `fits`."""
         return asdict(self) | {"flash_bytes": self.flash_bytes, "fits": self.fits}
-
-
-class FlashEstimate(NamedTuple):
-    """Bytes of a library: the code is estimated, the constants are exact."""
-
-    code_bytes: int
-    const_bytes: int
-
-    @property
-    def total(self) -> int:
-        return self.code_bytes + self.const_bytes
 
 
 @dataclass(frozen=True)
@@ -288,19 +277,18 @@ def estimate(
     )
 
 
-def library_flash(program: Program, board: Board, optimize: Optimize) -> FlashEstimate | None:
-    """What the library will take; None for a core on which no code was measured."""
-    compiled = compiled_code(board.core, board.isa, optimize)
-    return FlashEstimate(_code(program, compiled), _constants(program)) if compiled.tables else None
-
-
 def _constants(program: Program) -> int:
     return sum(symbol.const.data.nbytes for symbol in program.symbols)
 
 
 def _code(program: Program, compiled: CompiledCode) -> int:
-    kernels = (step.choice.kernel.name for step in program.steps if not _grown(step))
-    return assembly_bytes(program) + compiled.library(kernels)
+    kernels = [
+        compiled_name(step.choice.kernel, step.call, streamed=step.row_step is not None)
+        for step in program.steps
+        if not _grown(step)
+    ]
+    pointers = sum(step.call.rows.window_rows for step in program.steps if step.is_streamed and step.call.rows)
+    return assembly_bytes(program) + compiled.library(kernels) + ROW_CODE * pointers
 
 
 def _grown(step: Step) -> bool:

@@ -187,6 +187,16 @@ class Call:
     flow: Rows | None = None
 
 
+def call_consts(call: Call) -> tuple[Const, ...]:
+    """Every constant array that a call refers to, in a stable order."""
+    consts = [arg.const if isinstance(arg, Copied) else arg for arg in call.args if isinstance(arg, Const | Copied)]
+    if call.params is not None:
+        consts += [field for field in call.params.fields.values() if isinstance(field, Const)]
+    if call.rows is not None:
+        consts += [const for const in (call.rows.pad, call.rows.starts) if const is not None]
+    return tuple(consts)
+
+
 def buffered_flow(count: int, at_a_time: int, in_bytes: int, out_bytes: int) -> Rows:
     """The flow of a kernel that makes `count` pieces of out_bytes from as many of in_bytes, in order,
     and has read `at_a_time` of them completely before it writes their outputs."""
@@ -232,10 +242,17 @@ class Fetches:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCode:
-    """The functions written for a layer. key: equal where the functions are, of any layer. size: bytes, estimated."""
+    """The functions written for a layer, or other flash that layers share. key: equal where that is, of any layer.
+    size: bytes, estimated. once: the same where one layer alone has it; None: as many."""
 
     key: Hashable
     size: int
+    once: int | None = None
+
+    @property
+    def alone_bytes(self) -> int:
+        """Where one layer has it."""
+        return self.size if self.once is None else self.once
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,42 +268,51 @@ class Cost:
     ram_code: int = 0  # bytes of code that are worth their place in RAM (`--ram-code`)
     ram_consts: int = 0  # the same of constants
     waits: int = 0  # of the cycles, those for slow flash
-    spare_code: WrittenCode | None = field(default=None, compare=False)  # the same of a second function
-    code_part: int | None = field(default=None, compare=False)  # bytes of flash_bytes that stand for both; None: all
+    # What else layers share: functions in C, a row of padding, tables, a second function.
+    others: tuple[WrittenCode, ...] = field(default=(), compare=False)
+    code_part: int | None = field(default=None, compare=False)  # bytes of flash_bytes that stand for these; None: all
 
     def __post_init__(self) -> None:
         if self.cycles < 0:
             object.__setattr__(self, "cycles", self.instructions * 3 // 2)
 
     def shared(self, layers: Mapping[Hashable, int]) -> Cost:
-        """The same with a part of the code's bytes. layers: how many may have that code, by its key."""
-        if self.code is None or self.code_part is not None:
+        """The same with a part of the bytes that layers share. layers: how many may have them, by their key."""
+        if not self.codes or self.code_part is not None:
             return self
-        count = layers.get(self.code.key, 1)
-        if count == 1:
-            return replace(self, code=None)
-        part = self.code.size - self.code.size * (count - 1) // count
-        flash = self.own_bytes + part
-        return replace(self, flash_bytes=flash, ram_code=self.ram_code // count, code_part=part)
+        counts = {code.key: layers.get(code.key, 1) for code in self.codes}
+        single = [code for code in self.codes if counts[code.key] == 1]
+        several = [code for code in self.codes if counts[code.key] > 1]
+        part = sum(-(-code.size // counts[code.key]) for code in several)
+        return replace(
+            self,
+            flash_bytes=self.own_bytes + sum(code.alone_bytes for code in single) + part,
+            ram_code=self.ram_code // (counts[self.code.key] if self.code is not None else 1),
+            code=self.code if self.code in several else None,
+            others=tuple(code for code in self.others if code in several),
+            code_part=part,
+        )
 
     @property
     def codes(self) -> tuple[WrittenCode, ...]:
-        """What is written for the layer, and may be for others."""
-        return tuple(code for code in (self.code, self.spare_code) if code is not None)
+        """What is there for the layer, and may be for others."""
+        return self.others if self.code is None else (self.code, *self.others)
 
     @property
     def own_bytes(self) -> int:
         """Bytes of flash beside those."""
-        return self.flash_bytes - (sum(code.size for code in self.codes) if self.code_part is None else self.code_part)
+        part = sum(code.alone_bytes for code in self.codes) if self.code_part is None else self.code_part
+        return self.flash_bytes - part
 
     def with_code(self, size: int) -> Cost:
         """The same with so many bytes of compiled code around the kernel."""
         return replace(self, flash_bytes=self.flash_bytes + size)
 
-    def compiled(self, kernel: str, function: int, step: int) -> Cost:
-        """The same with what a compiler makes of the kernel, which layers share, and of its step."""
-        flash = self.flash_bytes + function + step
-        return replace(self, flash_bytes=flash, code=WrittenCode(("compiled", kernel), function))
+    def beside(self, codes: Iterable[WrittenCode]) -> Cost:
+        """The same with what else layers share."""
+        more = tuple(codes)
+        flash = self.flash_bytes + sum(code.alone_bytes for code in more)
+        return replace(self, flash_bytes=flash, others=(*self.others, *more)) if more else self
 
     def slower(self, times: float) -> Cost:
         """The same with so many times the instructions and cycles."""
@@ -298,12 +324,14 @@ class Cost:
 
 
 def flash_of(costs: Iterable[Cost]) -> int:
-    """Bytes of flash of layers together: code that they share is there once."""
-    own, code = 0, dict[Hashable, int]()
+    """Bytes of flash of layers together: what they share is there once."""
+    own, sizes, users = 0, dict[Hashable, int](), dict[Hashable, list[int]]()
     for cost in costs:
         own += cost.own_bytes
-        code |= {one.key: one.size for one in cost.codes}
-    return own + sum(code.values())
+        for code in {code.key: code for code in cost.codes}.values():
+            sizes[code.key] = max(code.size, sizes.get(code.key, 0))
+            users.setdefault(code.key, []).append(code.alone_bytes)
+    return own + sum(alone[0] if len(alone) == 1 else sizes[key] for key, alone in users.items())
 
 
 class Once(Generic[T]):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -37,6 +37,7 @@ WORTH: Mapping[Prefer, Worth] = {
     "ram": Worth(1 / 3, 4),
     "flash": Worth(16, 1 / 3),
 }
+_ERROR = 100  # one part of so many is left of a limit of flash, for what a compiler makes more than is planned
 _WORD = 4  # bytes that most accesses of kernels have
 _LEAST_FLASH, _LEAST_ARENA = Worth(1e6, 1), Worth(1, 1e6)
 _MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
@@ -55,13 +56,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A graph, the kernels that may run each node, and the plan of its memory. flash_bytes: of its library, where that
-    is limited."""
+    """A graph, the kernels that may run each node, and the plan of its memory."""
 
     graph: Graph
     choices: Mapping[str, Sequence[Choice]]
     plan: Plan
-    flash_bytes: int | None = None
 
 
 def worth_of(options: Options) -> Worth:
@@ -75,7 +74,9 @@ def limits_of(board: Board, options: Options) -> Limits:
     if options.ram is None and board.memory is not None and slow_part(board, options) is not None:
         ram = board.memory.ram_bytes - board.memory.stack_bytes - BESIDE_ARENA
     flash = options.flash
-    if flash is None and board.flash_bytes is not None:
+    if flash is not None:
+        flash -= flash // _ERROR if options.flash_reserve is None else options.flash_reserve
+    elif board.flash_bytes is not None:
         flash = board.flash_bytes - APPLICATION_BYTES
     return Limits(flash, ram, None if options.time is None else _cycles(options.time, board))
 
@@ -91,8 +92,8 @@ def _cycles(text: str, board: Board) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-def lay_out(offers: Offers, board: Board, options: Options, flash_of: Callable[[Candidates, Plan], int]) -> LaidOut:
-    """The plan of one of the forms of the graph. flash_of: bytes of the library of a form's plan.
+def lay_out(offers: Offers, board: Board, options: Options) -> LaidOut:
+    """The plan of one of the forms of the graph.
 
     Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
     row, and has none.
@@ -105,16 +106,12 @@ def lay_out(offers: Offers, board: Board, options: Options, flash_of: Callable[[
         choices = offers.forms[0].choices
         return LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))
 
-    def library_flash(family: Family, plan: Plan) -> int:
-        form = offers.of(family)
-        return flash_of(form, place_states(form.graph, plan))
-
-    best = _best(offers, worth_of(options), limits, library_flash)
+    best = _best(offers, worth_of(options), limits)
     form, plan = offers.of(best.family), best.plan
     slow = slow_part(board, options)
     if slow is not None and limits.arena_bytes is not None:
         plan = _in_parts(offers, worth_of(options), limits, slow, best)
-    return LaidOut(form.graph, form.choices, place_states(form.graph, plan), best.flash_bytes)
+    return LaidOut(form.graph, form.choices, place_states(form.graph, plan))
 
 
 def _as_compiled(
@@ -188,11 +185,11 @@ class Offers:
         return families
 
 
-def _best(offers: Offers, worth: Worth, limits: Limits, flash_of: Callable[[Family, Plan], int]) -> Best:
+def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
     """Within the limits; else in all the flash, whatever the RAM; else in the least flash."""
-    best = offers.front.best(worth, limits, flash_of)
+    best = offers.front.best(worth, limits)
     if best is None and limits.cycles is not None:
-        fast = _best(offers, WORTH["time"], replace(limits, cycles=None), flash_of).plan
+        fast = _best(offers, WORTH["time"], replace(limits, cycles=None)).plan
         raise TinycError(
             f"no library of this model takes {limits.cycles:,} cycles within these limits of flash and RAM: "
             f"the fastest takes about {fast.cycles:,}",
@@ -201,12 +198,11 @@ def _best(offers: Offers, worth: Worth, limits: Limits, flash_of: Callable[[Fami
             missed=[Missed("cycles", "cycles", limits.cycles, fast.cycles)],
         )
     if best is None and offers.every is not offers.front:
-        best = offers.every.best(worth, limits, flash_of)
+        best = offers.every.best(worth, limits)
     if best is None:
-        best = offers.every.best(_LEAST_ARENA, replace(limits, arena_bytes=None), flash_of)
+        best = offers.every.best(_LEAST_ARENA, replace(limits, arena_bytes=None))
     if best is None:
-        every = Limits(flash_bytes=1 << 40) if limits.flash_bytes is not None else Limits()
-        best = offers.every.best(_LEAST_FLASH, every, flash_of)
+        best = offers.every.best(_LEAST_FLASH)
     if best is None:
         raise InvalidPlanError("no plan of this model passes its check")
     return best

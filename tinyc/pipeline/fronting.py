@@ -53,7 +53,7 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
         for number, corner in enumerate(corners):
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError, TooManyRowsError):  # what its check refuses is no point
-                plan = corner.family.plan(corner.table, corner.state)
+                plan = corner.family.plan(corner.table.cut(corner.state))
                 points.append(_placed(model, board, options, offers.of(corner.family).graph, plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]

@@ -21,7 +21,6 @@ from tinyc.emit.in_ram import with_ram_code
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
-from tinyc.explain.estimate import FlashEstimate, library_flash
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.machine.cores import written_for
@@ -35,16 +34,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import find_blob
 from tinyc.plan.answer import Plan
 
-# What is left for what a compiler makes more of C than estimated: one part of so many of the code, and of the library.
-_OF_CODE, _OF_ALL = 16, 100
 _ERROR = 20  # the size of compiled code is estimated to one part of so many of a library; what is compiled says
-
-
-def with_reserve(taken: FlashEstimate, options: Options) -> int:
-    """Bytes that a library takes at most, but for compilers that make much more of C than estimated."""
-    if options.flash_reserve is not None:
-        return taken.total + options.flash_reserve
-    return taken.total + max(taken.code_bytes // _OF_CODE, taken.total // _OF_ALL)
 
 
 def check_flash(program: Program, taken: int, asked: int) -> None:
@@ -103,18 +93,14 @@ def _check_cores(board: Board, options: Options) -> None:
 def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """The same as `lower_integers`, of all that is offered for the model."""
 
-    def flash_of(form: Candidates, plan: Plan) -> int:
-        taken = library_flash(program_of(model, form.graph, plan, options), board, options.optimize)
-        return plan.flash_bytes if taken is None else with_reserve(taken, options)
-
     with progress.stage("plan"):
-        laid = lay_out(offers, board, options, flash_of)
+        laid = lay_out(offers, board, options)
     for refused in laid.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     with progress.stage("lower"):
         program = program_of(model, laid.graph, laid.plan, options)
-        if options.flash is not None and laid.flash_bytes is not None:
-            check_flash(program, laid.flash_bytes, options.flash)
+        if options.flash is not None:
+            check_flash(program, laid.plan.flash_bytes + (options.flash_reserve or 0), options.flash)
         program = _with_copies(program, laid.plan, board, options)
         if options.stream_weights is not None and not program.fetches:
             words = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"

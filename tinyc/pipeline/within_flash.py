@@ -12,7 +12,6 @@ from typing import Generic, Protocol, TypeVar
 from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.emit.program import Program
-from tinyc.explain.estimate import library_flash
 from tinyc.options.build import Options
 from tinyc.pipeline.choosing import worth_of
 from tinyc.pipeline.progress import Progress
@@ -57,8 +56,7 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
     while True:
         with progress.stage("compile"):
             taken = _flash_bytes(compiled, board, options, toolchain)
-        estimate = library_flash(compiled.program, board, options.optimize)
-        reserve = None if estimate is None else tries.next_reserve(estimate.total, taken)
+        reserve = tries.next_reserve(compiled.plan.flash_bytes, taken)
         tries.add(compiled, taken)
         if reserve is None or len(tries.libraries) == _MOST_COMPILED:
             return tries.best

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tinyc.choose.compiled_code import ROW_CODE
 from tinyc.choose.select import Choice, compiled_cost, layers_of
 from tinyc.kernel.kernel import Call, CoreSplit, Cost, In, Offer, Once, RowForm
-from tinyc.plan.row_forms import ROW_CODE, height_of, moving_inputs, row_forms
+from tinyc.plan.row_forms import height_of, moving_inputs, row_forms
 
 
 def on_cores(choices: Mapping[str, Sequence[Choice]], cores: int) -> dict[str, list[Choice]]:
@@ -64,7 +65,8 @@ def _is_shareable(choice: Choice, form: RowForm) -> bool:
 
 def _cost(choice: Choice, split: CoreSplit) -> Cost:
     """Of the layer on all cores: instructions of all of them, cycles until it is done. All wait for the same flash."""
-    own, rows = compiled_cost(choice, split.form.cost), split.form.call.rows
+    call = split.form.call
+    own, rows = compiled_cost(choice, split.form.cost, call, streamed=True), call.rows
     assert rows is not None  # of every row form
     return replace(
         own,

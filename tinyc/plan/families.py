@@ -60,10 +60,14 @@ def window(graph: Graph, choices: Candidates, hop: int, flash_bytes: int | None)
 
 def _of_rows(problem: Problem, flash_bytes: int | None) -> Family:
     wide = replace(problem, unit=UNITS[-1], scratch_unit=UNITS[-1])
+    placed: dict[tuple[object, ...], Plan] = {}  # by what places depend on
 
     def place(cut: Partition, effort: Effort) -> Plan:
-        plan = plan_of(problem, cut, FULL_WORK if effort == "thorough" else QUICK_WORK, moves=effort != "plain")
-        return plan if plan.arena_bytes < problem.unit * ROW_ADDRESSES else plan_of(wide, cut)
+        key = (effort, *map(id, cut.groups), *(form.asks for form in cut.forms))
+        if key not in placed:
+            plan = plan_of(problem, cut, FULL_WORK if effort == "thorough" else QUICK_WORK, moves=effort != "plain")
+            placed[key] = plan if plan.arena_bytes < problem.unit * ROW_ADDRESSES else plan_of(wide, cut)
+        return replace(placed[key], forms=cut.forms)
 
     return Family(widened(problem, measure(problem)), flash_bytes, place, problem)
 
@@ -79,11 +83,18 @@ def _whole(graph: Graph, choices: Candidates, flash_bytes: int | None) -> Family
     needs = Needs(graph, leanest, [layer.node for layer in layers], draft.is_fused)
     measured = [_step(number, layer, choices[layer.node], needs) for number, layer in enumerate(layers)]
 
+    placed: dict[tuple[object, ...], Plan] = {}  # by what places depend on
+
     def place(cut: Partition, effort: Effort) -> Plan:
         picked: Mapping[str, Choice] = {form.choice.site.node.name: form.choice for form in cut.forms}
         limit = THOROUGH if effort == "thorough" else work
         fuse = draft.is_fused and effort != "plain"
-        return draft_plan(graph, picked, slide=True, work=limit, runs=runs, fuse=fuse)
+        own = whole_problem(graph, picked, Freedom(slide=True, fuse=fuse))
+        forms = tuple(layer.whole for layer in own.layers)
+        key = (effort, *(form.asks for form in forms))
+        if key not in placed:
+            placed[key] = draft_plan(graph, picked, slide=True, work=limit, runs=runs, fuse=fuse)
+        return replace(placed[key], problem=own, forms=forms)
 
     return Family(measured, flash_bytes, place)
 

@@ -6,9 +6,8 @@ one for each number of grains of flash, are a table (`tables.py`), exact by the 
 the numbers of live bytes at which another form fits, some per cent apart, are the front. What lies on it does not
 depend on what is asked for, so that a larger limit never leads to what is worth less.
 
-What the arena of a cut takes beside its live bytes is known when it is placed, and what its library takes of flash
-beside its layers, when it is lowered. So cuts are placed in the order of what they are worth at best, until one is
-worth as much as the next could be (best first; Hart, Nilsson and Raphael, 1968).
+What the arena of a cut takes beside its live bytes is known when it is placed. So cuts are placed in the order of what
+they are worth at best, until one is worth as much as the next could be (best first; Hart, Nilsson and Raphael, 1968).
 """
 
 from __future__ import annotations
@@ -40,10 +39,8 @@ _STEP = 1.01  # from one number of live bytes to the next, where there are many
 _SHOWN = 1.05  # the same of those that are shown
 _SHARING = 2  # the same of those for which it is looked at what code layers share
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
-_PLACED = 24  # cuts that are placed for one question
-_ROUNDS = 12  # of one table, for limits that only a placed library is known to keep
-_LEAST_BESIDE = 16  # of a limit: what layers take less, because they share code
-_SHARED = 50  # of a limit of flash one part of so many is what the sharing of code is known to
+_PLACED = 24  # ways to place all values that are tried for one question, if any keeps the limits
+_ROUNDED = 4  # grains by which a cut may take less flash than a table says
 
 Effort = Literal["quick", "thorough", "plain"]  # plain: nothing moves or is fused, which is harder to get wrong
 Place = Callable[[Partition, Effort], Plan]
@@ -126,21 +123,20 @@ class Family:
         rows = 0 if self.problem is None else sum(self.problem.tensors[name].rows for name in self.problem.inputs)
         return bisect_right(self.ladder, arena_bytes + _ROUNDING * rows)
 
-    def plan(self, table: CutTable, state: int, effort: Effort = "quick") -> Plan:
-        """The plan of a cut, placed; not yet validated."""
-        cut = table.cut(state)
+    def plan(self, cut: Partition, effort: Effort = "quick") -> Plan:
+        """The plan of a cut, placed; not yet validated. What is placed with more effort takes no larger arena."""
         key = (effort, *_identity(cut))
         if key not in self._plans:
-            self._plans[key] = self._place(cut, effort)
+            plan = self._place(cut, effort)
+            if effort == "thorough":
+                plan = min(self.plan(cut), plan, key=lambda one: one.arena_bytes)
+            self._plans[key] = plan
         return self._plans[key]
 
 
 def _identity(cut: Partition) -> tuple[int, ...]:
     """Equal of equal cuts: for several numbers of live bytes, and of code that layers share, one may be the best."""
     return (*map(id, cut.forms), *(group.start for group in cut.groups), *map(id, cut.groups))
-
-
-FlashOf = Callable[[Family, Plan], int]
 
 
 class _Stairs:
@@ -164,11 +160,10 @@ class _Stairs:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The answer to a question: the plan, validated; its family; and bytes of flash as a limit counts them."""
+    """The answer to a question: the plan, validated, and its family."""
 
     plan: Plan
     family: Family
-    flash_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,26 +177,12 @@ class _Rungs:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A cut. tried: how often another one of its table was placed. fits, exceeds: states, the largest placed that is
-    within the limit of flash, and the smallest that is not."""
+    """One state of a table: the first of those in `order`, which are left, by what they are worth at best."""
 
     family: Family
     rung: int
-    state: int
-    tried: int = 0
-    fits: int = -1
-    exceeds: int = NEVER
-    has_gaps: bool = False  # what exceeds is the arena
-
-    def plan(self, effort: Effort = "quick") -> Plan:
-        """Placed."""
-        return self.family.plan(self.table, self.state, effort)
-
-    @property
-    def last(self) -> int:
-        """The last state of the same cut, which so much more flash does not change."""
-        cycles = self.table.cycles
-        return int(np.searchsorted(-cycles, -cycles[self.state], side="right")) - 1
+    order: Ints
+    values: Floats
 
     @property
     def table(self) -> CutTable:
@@ -211,12 +192,20 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
+class _Cut:
+    """A cut whose cycles and flash are known, not yet placed."""
+
+    family: Family
+    cut: Partition
+    flash_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Placed:
     """A cut with its plan."""
 
-    cut: _State
+    cut: _Cut
     plan: Plan
-    flash_bytes: int
     effort: Effort = "quick"
 
 
@@ -226,12 +215,9 @@ class Front:
     def __init__(self, families: Sequence[Family]) -> None:
         self.families = families
 
-    def best(self, worth: Worth, limits: Limits | None = None, flash_of: FlashOf | None = None) -> Best | None:
-        """The plan worth most within the limits, validated; None where none is found within them.
-
-        flash_of: bytes of a plan's library, which are what a limit of flash counts; None: those of its forms.
-        """
-        return _Search(self.families, worth, limits or Limits(), flash_of).run()
+    def best(self, worth: Worth, limits: Limits | None = None) -> Best | None:
+        """The plan worth most within the limits, validated; None where none is found within them."""
+        return _Search(self.families, worth, limits or Limits()).run()
 
     @cached_property
     def corners(self) -> tuple[Corner, ...]:
@@ -273,131 +259,101 @@ class Front:
 
 
 class _Search:
-    """Best first: rungs of ladders by the value that they have at best, cuts by that of their live bytes, plans by
-    their own."""
+    """Best first: rungs of ladders and states of tables by the value that they have at best, cuts by that of their live
+    bytes, plans by their own. Limits only leave out: what is looked at in what order does not depend on them, so that
+    a larger one never leads to what is worth less."""
 
-    def __init__(self, families: Sequence[Family], worth: Worth, limits: Limits, flash_of: FlashOf | None) -> None:
-        self.worth, self.limits, self.flash_of = worth, limits, flash_of
-        # By id of the family: bytes of flash that its last library took beside what the table counts; before the first
-        # one, the least that may be.
-        self.beside = {id(family): -(limits.flash_bytes or 0) // _LEAST_BESIDE for family in families}
+    def __init__(self, families: Sequence[Family], worth: Worth, limits: Limits) -> None:
+        self.worth, self.limits = worth, limits
         self.refused: list[str] = []  # by the validator: faults of the planner
-        self._queue: list[tuple[float, int, _Rungs | _State | _Placed]] = []
-        self._looked_at: set[tuple[int, ...]] = set()  # cuts that have been placed
-        self._flash: dict[int, int] = {}  # by id of the plan, which its family keeps: bytes of its library
+        self._queue: list[tuple[float, int, _Rungs | _State | _Cut | _Placed]] = []
+        self._looked_at: set[tuple[int, ...]] = set()  # cuts
+        self._placed: set[int] = set()  # by id, which families keep: different places of all values
         self._number = itertools.count()
         for family in families:
             self._offer(_Rungs(family, 0, family.rungs_within(limits.arena_bytes) - 1))
 
     def run(self) -> Best | None:
-        left = _PLACED
         while self._queue:
-            value, _, item = heapq.heappop(self._queue)
+            _, _, item = heapq.heappop(self._queue)
             if isinstance(item, _Rungs):
                 middle = (item.low + item.high) // 2
                 self._offer(replace(item, high=middle))
                 self._offer(replace(item, low=middle + 1))
             elif isinstance(item, _State):
-                if not item.tried and not self._is_current(item):
-                    self._offer(_Rungs(item.family, item.rung, item.rung))
-                    continue
-                cut = _identity(item.table.cut(item.state))
-                left -= cut not in self._looked_at
-                self._looked_at.add(cut)
-                if left >= 0 or not any(isinstance(other[2], _Placed) for other in self._queue):
-                    self._place(item)
+                self._look_at(item)
+            elif isinstance(item, _Cut):
+                self._place(item)
             elif item.effort == "quick" and item.plan.gap_bytes:
-                self._push(value, replace(item, plan=self._smaller(item.cut, item.plan), effort="thorough"))
+                self._push_plan(item.cut, item.cut.family.plan(item.cut.cut, "thorough"), "thorough")
             elif self._is_valid(item.plan):
-                return Best(replace(item.plan, refused=tuple(self.refused)), item.cut.family, item.flash_bytes)
+                return Best(replace(item.plan, refused=tuple(self.refused)), item.cut.family)
             elif item.effort != "plain":
-                plain = item.cut.plan("plain")
-                if plain.arena_bytes <= (self.limits.arena_bytes or plain.arena_bytes):
-                    self._push(value, replace(item, plan=plain, effort="plain"))
+                self._push_plan(item.cut, item.cut.family.plan(item.cut.cut, "plain"), "plain")
         return None
 
-    def _push(self, value: float, item: _Rungs | _State | _Placed) -> None:
+    def _push(self, value: float, item: _Rungs | _State | _Cut | _Placed) -> None:
         heapq.heappush(self._queue, (value, next(self._number), item))
 
     def _offer(self, rungs: _Rungs) -> None:
         """Rungs, by the cuts of the last of them in the arena of the first."""
-        best = self._best_of(rungs)
-        if best is not None:
-            single = rungs.low == rungs.high
-            self._push(best[0], _State(rungs.family, rungs.low, best[1]) if single else rungs)
-
-    def _offer_nearer(self, cut: _State) -> None:
-        """Another cut of the table, nearer to the limit of flash: what is best by what is now known of flash, where it
-        lies between the states that are known to fit and to exceed; and else, and every other time, the state in their
-        middle. (What a table counts is rounded: a state that exceeds may seem to fit.)"""
-        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung), cut.exceeds)
-        if best is None or best[1] in (cut.state, cut.fits) or cut.tried == _ROUNDS:
-            return
-        value, state = best
-        if cut.exceeds != NEVER and (state <= cut.fits or cut.has_gaps or cut.tried % 2):
-            state = (cut.fits + cut.exceeds) // 2
-        if cut.fits < state < cut.exceeds != NEVER or cut.fits < state == best[1]:
-            self._push(value, replace(cut, state=state, tried=cut.tried + 1))
-
-    def _offer_between(self, cut: _State) -> None:
-        """The cut of the table in the middle between the states that are known to fit and to exceed the arena: with
-        less flash other forms are taken, which may leave no gaps."""
-        state = (cut.fits + cut.exceeds) // 2
-        if cut.tried == _ROUNDS or not cut.fits < state:
-            return
-        table = cut.table
-        if table.cycles[state] < NEVER:
-            value = self.worth.of(table.cycles[state], table.flash_bytes[state], cut.family.ladder[cut.rung])
-            self._push(value, replace(cut, state=state, tried=cut.tried + 1))
-
-    def _best_of(self, rungs: _Rungs, exceeds: int = NEVER) -> tuple[float, int] | None:
-        """The value of the best cut of the last of the rungs in the arena of the first, and its state, which is below
-        one that exceeds the limit of flash."""
         table = rungs.family.table(rungs.high) if rungs.low <= rungs.high else None
         if table is None:
-            return None
-        return _best_state(
-            table, self.worth, self.limits, self.beside[id(rungs.family)], rungs.family.ladder[rungs.low], exceeds
-        )
+            return
+        states, values = self._states(table, rungs.family.ladder[rungs.low])
+        if not len(states):
+            return
+        if rungs.low < rungs.high:
+            self._push(float(values.min()), rungs)
+            return
+        order = np.argsort(values, kind="stable")
+        self._push(float(values[order[0]]), _State(rungs.family, rungs.low, states[order], values[order]))
 
-    def _is_current(self, cut: _State) -> bool:
-        """Whether the cut is what is best by what is now known of flash."""
-        best = self._best_of(_Rungs(cut.family, cut.rung, cut.rung))
-        return best is not None and best[1] == cut.state
+    def _states(self, table: CutTable, arena_bytes: int) -> tuple[Ints, Floats]:
+        """States of a table that may be within the limits, and what they are worth at best in an arena: cuts take some
+        grains more or less than the table says, which rounds."""
+        least = table.flash_bytes - _ROUNDED * table.solver.grain
+        allowed = np.diff(table.cycles, prepend=NEVER) < 0
+        if self.limits.cycles is not None:
+            allowed &= table.cycles <= self.limits.cycles
+        if self.limits.flash_bytes is not None:
+            allowed &= least <= self.limits.flash_bytes
+        states = np.flatnonzero(allowed)
+        return states, self.worth.of_all(table.cycles[states], np.maximum(least[states], 0), arena_bytes)
 
-    def _place(self, cut: _State) -> None:
+    def _look_at(self, item: _State) -> None:
+        """The cut of the state, if it is within the limits; then the next state."""
+        if len(item.order) > 1:
+            self._push(float(item.values[1]), replace(item, order=item.order[1:], values=item.values[1:]))
+        cut = item.table.cut(int(item.order[0]))
+        key = _identity(cut)
+        if key in self._looked_at:
+            return
+        self._looked_at.add(key)
+        flash = cut.flash_bytes
+        if self.limits.flash_bytes is None or flash <= self.limits.flash_bytes:
+            value = self.worth.of(cut.weight, flash, item.family.ladder[item.rung])
+            self._push(value, _Cut(item.family, cut, flash))
+
+    def _place(self, item: _Cut) -> None:
+        if len(self._placed) >= _PLACED and any(isinstance(other[2], _Placed) for other in self._queue):
+            return
         try:
-            plan = cut.plan()
+            plan = item.family.plan(item.cut)
         except TooManyRowsError:
             return
+        self._placed.add(id(plan.allocations))
         most = self.limits.arena_bytes
         if most is not None and plan.lower_bound_bytes <= most < plan.arena_bytes:
-            plan = self._smaller(cut, plan)
-        if most is not None and plan.arena_bytes > most:
-            self._offer_between(replace(cut, exceeds=cut.state, has_gaps=True))
-            return
-        counted, limit = cut.family.solver.counted(plan.forms), self.limits.flash_bytes
-        flash = plan.flash_bytes
-        if limit is not None:
-            if self.flash_of is not None:
-                if id(plan) not in self._flash:
-                    self._flash[id(plan)] = self.flash_of(cut.family, plan)
-                flash = self._flash[id(plan)]
-            beside = flash - counted
-            if flash <= limit:  # more layers than said may share their code: what seems a little too large may fit, too
-                beside -= limit // _SHARED
-            self.beside[id(cut.family)] = beside
-            fits, exceeds = (cut.last, cut.exceeds) if flash <= limit else (cut.fits, cut.state)
-            self._offer_nearer(replace(cut, fits=fits, exceeds=exceeds))
-        elif cut.exceeds != NEVER:
-            self._offer_between(replace(cut, fits=cut.last))
-        if limit is None or flash <= limit:
-            value = self.worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
-            self._push(value, _Placed(cut, plan, flash))
+            self._push_plan(item, item.family.plan(item.cut, "thorough"), "thorough")
+        else:
+            self._push_plan(item, plan, "quick")
 
-    def _smaller(self, cut: _State, plan: Plan) -> Plan:
-        """The plan of a cut, placed with more effort."""
-        return min(plan, cut.plan("thorough"), key=lambda one: one.arena_bytes)
+    def _push_plan(self, item: _Cut, plan: Plan, effort: Effort) -> None:
+        """A plan, if it is within the limit of RAM."""
+        if self.limits.arena_bytes is None or plan.arena_bytes <= self.limits.arena_bytes:
+            value = self.worth.of(plan.cycles, item.flash_bytes, plan.arena_bytes)
+            self._push(value, _Placed(item, plan, effort))
 
     def _is_valid(self, plan: Plan) -> bool:
         try:
@@ -406,23 +362,6 @@ class _Search:
             self.refused.append(str(error))
             return False
         return True
-
-
-def _best_state(
-    table: CutTable, worth: Worth, limits: Limits, beside: int, arena_bytes: int, exceeds: int
-) -> tuple[float, int] | None:
-    """The value of the best cut of a table in an arena, and its state; None where none is within the limits. beside:
-    bytes of flash that a library takes beside what the table counts. exceeds: a state; no greater one is allowed."""
-    flash = table.flash_bytes
-    allowed = table.cycles < (NEVER if limits.cycles is None else limits.cycles + 1)
-    allowed[min(exceeds, len(allowed)) :] = False
-    if limits.flash_bytes is not None:
-        allowed &= flash <= limits.flash_bytes - beside
-    if not allowed.any():
-        return None
-    values = np.where(allowed, worth.of_all(table.cycles, flash, arena_bytes), np.inf)
-    state = int(values.argmin())
-    return float(values[state]), state
 
 
 def _distances(figures: Floats, place: int) -> Floats:

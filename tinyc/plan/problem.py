@@ -55,6 +55,12 @@ class SlidingInput:
     rows: Rows
     forward: bool = False
 
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """All that places depend on: not what rows outside the tensor hold."""
+        starts = self.rows.starts and self.rows.starts.data.tobytes()
+        return self.tensor, replace(self.rows, pad=None, starts=None), starts, self.forward
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -90,8 +96,8 @@ class Form:
         """All that places in the arena depend on: with the same turns, forms that ask for the same are placed alike."""
         rows = self.row.call.rows if self.row is not None else None
         turns = (self.row is None, rows and (rows.out_rows, rows.phase))
-        spared = self.spare and self.spare.scratch_bytes
-        return (*turns, self.inplace, self.scratch_bytes, spared, self.spare_turns, self.sliding)
+        spared, sliding = self.spare and self.spare.scratch_bytes, self.sliding and self.sliding.asks
+        return (*turns, self.inplace, self.scratch_bytes, spared, self.spare_turns, sliding)
 
     @property
     def cycles(self) -> int:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tinyc.choose.compiled_code import ROW_CODE
 from tinyc.choose.select import Choice, compiled_cost, cost_of
 from tinyc.choose.slow_flash import slowed
 from tinyc.ir.graph import Node, Shape
-from tinyc.kernel.kernel import Call, Cost, In, Refused, RowForm, Rows
+from tinyc.kernel.kernel import Call, In, Refused, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.ops import op_of
 from tinyc.plan.problem import Form, TensorRows, Walk
 
 TURN_COST = 30  # instructions of a turn around the kernel's call: the loop over turns, and finding the rows
-ROW_CODE = 24  # bytes of compiled code for each pointer to a row
 _TURN_BYTES = 4  # of the schedule
 Candidates = Mapping[str, Sequence[Choice]]  # candidates of `select`, by node
 
@@ -143,7 +143,7 @@ def _window_bytes(form: RowForm, x: TensorRows) -> int:
 def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequence[str]) -> Form:
     rows = form.call.rows
     assert rows is not None
-    own = compiled_cost(choice, form.cost)
+    own = compiled_cost(choice, form.cost, form.call, streamed=True)
     cost = replace(
         own,
         instructions=own.instructions + TURN_COST * rows.calls,
@@ -192,7 +192,7 @@ def row_forms(choice: Choice, at_a_time: int = 1) -> Iterator[RowForm]:
     call = offer.call()
     if call.rows is not None and call.rows.out_rows == 1 and _walks_image(site, call):
         inplace = (0,) if call.rows.buffered else ()
-        yield RowForm(call, choice.scratch_bytes, choice.cost, offer.special, inplace)
+        yield RowForm(call, choice.scratch_bytes, cost_of(offer, site), offer.special, inplace)
     elif op_of(site.node).rowwise(site):
         yield from _one_row(choice, at_a_time)
 
@@ -233,9 +233,10 @@ def _one_row(choice: Choice, at_a_time: int) -> Iterator[RowForm]:
         call=replace(call, rows=Rows(calls, calls, 1, 1, 0, 1, x.size_bytes, y.size_bytes, None), flow=None),
         scratch_bytes=scratch,
         cost=replace(
-            Cost(cost.instructions * calls, cost.flash_bytes, scratch, cost.cycles * calls),
-            ram_code=cost.ram_code,
-            ram_consts=cost.ram_consts,
+            cost,
+            instructions=cost.instructions * calls,
+            cycles=cost.cycles * calls,
+            fetches=None,
             waits=cost.waits * calls,
         ),
         special=offer.special,

@@ -307,7 +307,8 @@ class CutTables:
         }
         for (node, _), forms in forms_of.items():
             if shared and shared & common.codes(forms):
-                once |= {code.key: code.size for form in forms for code in form.cost.codes if code.key in shared}
+                for code in (code for form in forms for code in form.cost.codes if code.key in shared):
+                    once[code.key] = max(code.size, once.get(code.key, 0))
             own = [self._bytes(form) for form in forms]
             low, high = sizes.get(node, (min(own), max(own)))
             sizes[node] = min(low, *own), max(high, *own)
@@ -329,7 +330,7 @@ class CutTables:
         """Of flash, beside what counts once."""
         if self.shared is None:
             return form.flash_bytes
-        return form.cost.own_bytes + sum(code.size for code in form.cost.codes if code.key not in self.shared)
+        return form.cost.own_bytes + sum(code.alone_bytes for code in form.cost.codes if code.key not in self.shared)
 
     def counted(self, forms: Iterable[Form]) -> int:
         """Bytes of flash of the forms of a cut, as its table counts them: at least what they take."""

@@ -68,7 +68,8 @@ class TilePlan:
     order: list[tuple[int, int]]  # (row, column) products as they are used
     parts: Once[Parts]  # functions of the inputs (vertical, horizontal) and, with `narrow`, of the weights
     products_text: str
-    code_bytes: int
+    products_bytes: int  # of code
+    parts_code: WrittenCode  # the other functions, which layers of other outputs share
     functions: FunctionsWork
 
     @cached_property
@@ -108,9 +109,9 @@ def plan(
     of_weights, weights_work = weights_function(tiles, order) if narrow else (None, None)
     before = [function for function in (vertical, horizontal, of_weights) if function]
     parts = Once(lambda: parts_of(tiles, order, *before))
-    code = products.code_bytes + sum(function.code_bytes for function in before)
+    inputs = WrittenCode((tiles.core, form.name, tiles.in_c, tuple(order), narrow), sum(f.code_bytes for f in before))
     work = FunctionsWork((around, column), horizontal_work, products_work, weights_work)
-    return TilePlan(tiles, finish, matrix, p.w, order, parts, products.text, code, work)
+    return TilePlan(tiles, finish, matrix, p.w, order, parts, products.text, products.code_bytes, inputs, work)
 
 
 def weight_factors(w: Array, form: BilinearForm) -> Int64s:
@@ -299,11 +300,12 @@ def cost(work: TilePlan, site: Site, p: ConvParams, band: int) -> Cost:
     if functions.weights is not None:
         whole = whole + turns * (calls * (functions.weights[0] + _WEIGHTS_COST) + tiles.groups * functions.weights[1])
     geometry = (site.x(0).shape, site.y().shape, p.attrs.pad.top, p.attrs.pad.left)
-    code = WrittenCode((tiles, *geometry, band, functions.weights is not None), work.code_bytes)
+    code = WrittenCode((tiles, *geometry, band, functions.weights is not None), work.products_bytes)
     flash = work.stream.nbytes + work.constants.nbytes + code.size
     readings = down * across if functions.weights is None else turns
     fetches = _fetches(work, down * across, readings, whole.instructions)
-    return Cost(whole.instructions, flash, scratch(work, site, band), whole.cycles, fetches, code)
+    cost = Cost(whole.instructions, flash, scratch(work, site, band), whole.cycles, fetches, code)
+    return cost.beside([work.parts_code])
 
 
 def _leaving(form: BilinearForm, site: Site) -> tuple[int, int]:

@@ -91,6 +91,7 @@ def _tile_form(work: layer.WeightedPlan, family: str, in_place: tuple[int, ...])
     on_stack = 0 < scratch <= _STACK_BYTES
     if on_stack:
         scratch, args = 0, args[:-1]
+        cost = replace(cost, code=replace(cost.code, key=("on the stack", cost.code.key))) if cost.code else cost
     return RowForm(
         call=Call(args, rows=call.rows),
         scratch_bytes=scratch,

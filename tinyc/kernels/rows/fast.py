@@ -92,15 +92,14 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
         ragged = out_w % tiles.outputs != 0
         if (ragged and not held) or (held and not (same or ragged)):
             continue
-        special, code, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
+        special, codes, executed = functions(tiles, FastRow(in_w, out_w, window.pad.left, p.x_zero, held))
         scratch = tiles.scratch_bytes(held)
         whole = -(-rows.out_h // tiles.rows) * executed
-        flash = words.data.nbytes + code.size
         forms.append(
             RowForm(
                 call=Call((words, In(0), Out(), Scratch()), rows=rows),
                 scratch_bytes=scratch,
-                cost=Cost(whole.instructions, flash, scratch, whole.cycles, code=code),
+                cost=Cost(whole.instructions, words.data.nbytes, scratch, whole.cycles).beside(codes),
                 special=special,
                 inplace=(0,) if held and same else (),
             )

@@ -40,8 +40,8 @@ class FastRow:
     held: bool
 
 
-def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], WrittenCode, Work]:
-    """The function of a call and its parts, the code of these, and what a call executes."""
+def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], tuple[WrittenCode, ...], Work]:
+    """The function of a call and its parts, the code of each of these, and what a call executes."""
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
     variants = tuple(dict.fromkeys(kinds))
@@ -56,8 +56,12 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], W
         parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: MOVE_TWIN))
         moved = calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
         executed += tiles.rows * moved
-    code = WrittenCode((tiles, variants, row.x_zero, row.held), sum(part.code.code_bytes for part in parts))
-    return Once(lambda: _whole(tiles, row, kinds, [part.special() for part in parts])), code, executed
+    inputs = WrittenCode(
+        (tiles.name, tiles.core, tiles.in_c, variants, row.x_zero), sum(part.code.code_bytes for part in factors)
+    )
+    others = WrittenCode((tiles, row.held), sum(part.code.code_bytes for part in parts[len(factors) :]))
+    codes = inputs, others
+    return Once(lambda: _whole(tiles, row, kinds, [part.special() for part in parts])), codes, executed
 
 
 def _whole(

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyc.kernel.kernel import Call, Const, Once, Out, RowForm, SpecializedKernel
+from tinyc.kernel.kernel import Call, Const, Once, Out, RowForm, SpecializedKernel, WrittenCode
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.weighted import layer
 from tinyc.machine.thumb import Work
 
 _CALL = Work(60, 90)  # in C around the calls of two rows
 _COPIED = Work(1, 2)  # a byte of the last pixels, or of their outputs
+_DRIVER_BYTES = 510  # that compilers make of the C around the function of pixels
 _MOST_BYTES = 256  # of a pixel and its outputs: two lie on the stack
 
 
@@ -30,7 +31,8 @@ def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple
     whole = rows.out_h // 2 * both + rows.out_h % 2 * alone
     pad = rows.pad or Const(np.full(rows.in_row_bytes, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
     words, x, *_ = layer.call(work).args
-    cost = replace(layer.cost(work), instructions=whole.instructions, cycles=whole.cycles)
+    around = WrittenCode(("two rows", tile, pixels), _DRIVER_BYTES)
+    cost = replace(layer.cost(work), instructions=whole.instructions, cycles=whole.cycles).beside([around])
     return RowForm(
         call=Call((words, x, Out()), rows=replace(rows, out_rows=2, pad=pad)),
         scratch_bytes=0,

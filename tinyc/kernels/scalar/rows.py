@@ -32,7 +32,6 @@ _SUM_LIMIT = 2**31
 # Instructions on ARMv7-M by the size of a tile: for an input channel of two tiles, for an output channel of one.
 _INPUT = {(1, 4): 330, (1, 2): 165, (2, 4): 425, (2, 2): 215, (4, 4): 700}
 _OUTPUT = {(1, 4): 105, (1, 2): 52, (2, 4): 215, (2, 2): 105, (4, 4): 410}
-_CODE_BYTES = {(1, 4): 2600, (1, 2): 2000, (2, 4): 3200, (2, 2): 2600, (4, 4): 4400}  # with what layers share
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def _cost(site: Site, p: ConvParams, tile: ScalarTiles) -> Cost:
     pairs = -(-out_w // (2 * columns)) * -(-out_h // rows)
     products = tiles.products_executed(p, tile.products * channels, tile.products, tile.channel)
     sides = tile.sides * (channels * _INPUT[tile.size] + out_c * 2 * _OUTPUT[tile.size])
-    flash = tiles.constant_bytes(p, tile.products * channels) + _CODE_BYTES[tile.size]
+    flash = tiles.constant_bytes(p, tile.products * channels)
     copied = -(-rows * in_c // 4) * 4 if tile.in_place else 0
     scratch = tile.products * ((4 if tile.narrow else 8) * channels + 8 * tile.lanes) + copied
     return Cost(int(pairs * (products + sides)), flash, scratch)

@@ -168,7 +168,7 @@ def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     products = products_executed(p, sums * in_c, sums)
     executed = pairs * (products + in_c * _INPUT[form.name] + out_c * 2 * _OUTPUT[form.name])
     constants, code = constant_bytes(p, sums * in_c), _CODE_BYTES[form.name]
-    return Cost(executed, constants + code, scratch(site, p, form), fetches=Fetches.around(constants, code, executed))
+    return Cost(executed, constants, scratch(site, p, form), fetches=Fetches.around(constants, code, executed))
 
 
 def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:

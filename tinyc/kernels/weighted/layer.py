@@ -226,7 +226,7 @@ def cost(work: WeightedPlan, *_: Any) -> Cost:
     whole = work.rows.out_h * per_row
     fetches = _fetches(work, count, whole.instructions)
     layer = work.layer.of_any_channels if work.is_of_any_channels else work.layer
-    cut = () if layer.tile.of_any else work.walk.pieces
+    cut = () if work.is_direct else work.walk.pieces
     code = WrittenCode((layer, cut), work.code_bytes)
     return Cost(whole.instructions, flash, work.scratch_bytes, whole.cycles, fetches, code)
 

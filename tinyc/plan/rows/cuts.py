@@ -255,7 +255,7 @@ def mixture(fast: Form, spare: Form, spare_turns: tuple[int, ...], turns: int) -
         fast.scratch_bytes,
         share(fast.cost.cycles, spare.cost.cycles),
         code=fast.cost.code,
-        spare_code=spare.cost.code,
+        others=(*fast.cost.others, *spare.cost.codes),
         code_part=fast.flash_bytes + spare.flash_bytes - fast.cost.own_bytes - spare.cost.own_bytes,
     )
     return replace(fast, cost=cost, spare=spare.row, spare_turns=spare_turns)
