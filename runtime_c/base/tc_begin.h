@@ -9,6 +9,9 @@
  * unreachable, and the function for one without effect: it drops a whole layer at -O2 and -Os. Each half of
  * the options for it helps alone: the access to a null pointer means nothing; nobody looks for functions
  * without effect.
+ *
+ * For Thumb-1 no caller counts on registers that a function leaves as they were. gcc 12 knows better than to
+ * do so, since it gives frames back by popping r0 to r3, but forgets that where a file sets options.
  */
 #if defined(TC_PORTABLE)
 #elif defined(__clang__)
@@ -20,6 +23,9 @@
 #pragma GCC optimize("no-tree-loop-distribute-patterns", "no-delete-null-pointer-checks", "no-ipa-pure-const")
 #if __GNUC__ >= 11
 #pragma GCC optimize("no-ipa-modref")
+#endif
+#if defined(__thumb__) && !defined(__thumb2__)
+#pragma GCC optimize("no-ipa-ra")
 #endif
 #endif
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from integer_cases import plain
 from kernel_cases import KernelLibrary, check, needing, run_together, together, write_library
 from machines import target_for
 from symbols import HELPERS, foreign_symbols
@@ -26,8 +27,10 @@ from tinyc.board import Board, load_board
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
-from tinyc.ir.graph import Graph
+from tinyc.ir.graph import Graph, Shape
 from tinyc.kernel.site import Pair
+from tinyc.ops.compare import Compare
+from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.transpose import Transpose
 from tinyc.toolchain.compile import Sources, firmware_around
@@ -84,6 +87,17 @@ def test_what_keeps_the_call(tmp_path: Path, flag: str) -> None:
         assert all(option in begin for option in options.split(", "))
         (tmp_path / "tc_begin.h").write_text(f'#pragma GCC optimize({options})\n#include "tc_compiler.h"\n')
         assert calls_its_step(tmp_path, flag)
+
+
+@pytest.mark.parametrize(("shape", "repeated"), [((8, 9, 32), (32,)), ((12, 8, 6), (12, 8, 1)), ((16, 40), (16, 1))])
+def test_callers_count_on_no_register_that_a_frame_of_thumb1_takes(shape: Shape, repeated: Shape) -> None:
+    """Compiled for size, loops of comparisons give their small frames back by popping r0 to r3."""
+    inputs = [plain("a", shape, "s32"), plain("b", repeated, "s32")]
+    graphs = [one_node("compare", Compare(kind), inputs) for kind in ("less", "equal", "greater_equal")]
+    graphs += [one_node("integer_binary", IntegerBinary(kind, "s32"), inputs) for kind in ("add", "mul", "min")]
+    board = load_board("cortex-m0plus")
+    network = together(board.isa, Numerics.TFLM, graphs=graphs)
+    run_together(network, board, find_toolchain(board, "gcc"), Numerics.TFLM, optimize="size")
 
 
 @pytest.mark.parametrize(
