@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
+from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import OTHERS, MeasuredCosts, estimate, kernel_keys, step_cost
@@ -125,6 +126,25 @@ def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, prefer: Prefe
     assert said.stack_bytes is None or report.stack_bytes <= said.stack_bytes < report.stack_bytes + 800
     measured_kernels = json.loads(STACKS.read_text(encoding="utf-8"))["stack"]["cortex-m4"]
     assert (said.stack_bytes is None) == any(layer.kernel not in measured_kernels for layer in said.layers)
+
+
+def test_the_stack_has_arrays_around_assembly(tmp_path: Path) -> None:
+    """Two rows of three pixels per call: the last pixels of both, 252 channels each, and the pixel function's taps."""
+    net = Network(1)
+    net.input_shape = net.shape = (1, 4, 6, 3)
+    net.conv(252, k=1)
+    net.conv(252, groups=252)
+    net.conv(252, k=1)
+    net.conv(8, k=1)
+    path = tmp_path / "m.onnx"
+    onnx.save(net.model(), path)
+    board, options = load_board("cortex-m4"), Options("cortex-m4", samples=1, prefer="time", input_rows=True)
+    compiled = compile_model(path, board, options, Progress())
+    assert any(special.array_bytes == 504 for special in compiled.program.specials)
+    report, said = prove(compiled, board, options, Progress()), estimate("m", compiled.program, board)
+    assert report.stack_bytes is not None
+    assert said.stack_bytes is not None
+    assert report.stack_bytes <= said.stack_bytes < report.stack_bytes + 500
 
 
 def test_what_was_measured_is_applied(tmp_path: Path) -> None:

@@ -372,8 +372,10 @@ def assembly_bytes(program: Program) -> int:
 
 
 def assembly_stack_bytes(step: Step) -> int:
-    """The deepest frame of the functions that were written for the layer, none of which calls another."""
-    return max((int(depth) for special in step.specials for depth in _FRAME.findall(special.text)), default=0)
+    """The deepest frame of the functions in assembly that were written for the layer, none of which calls another, and
+    the arrays of C around them."""
+    frames = (int(depth) for special in step.specials for depth in _FRAME.findall(special.text))
+    return max(frames, default=0) + max((special.array_bytes for special in step.specials), default=0)
 
 
 def _stack_bytes(program: Program, by_kernel: Mapping[str, int]) -> int | None:

@@ -220,6 +220,7 @@ class SpecializedKernel:
     # What a compiler makes of C that grows with the layer, all that the step needs; 0 of all other, which is measured
     # by kernel.
     compiled_bytes: int = field(default=0, compare=False)
+    array_bytes: int = field(default=0, compare=False)  # of its C, on the stack
 
 
 @dataclass(frozen=True, slots=True)

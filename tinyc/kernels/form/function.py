@@ -32,7 +32,8 @@ class LayerFunction:
 
     contract: the comment above. fast: functions in assembly, for cores with the instructions of `isa`; fpu: they hold
     values in registers of the FPU. twin: the same functions in C, for all others; the host runs them. driver: C that
-    calls these, where the function itself is not one of them. tile: of the inner loop, in words.
+    calls these, where the function itself is not one of them. tile: of the inner loop, in words. array_bytes: of the
+    driver, on the stack.
     """
 
     contract: str
@@ -42,6 +43,7 @@ class LayerFunction:
     isa: str = DSP
     fpu: bool = False
     tile: str = ""
+    array_bytes: int = 0
 
     @property
     def text(self) -> str:
@@ -59,7 +61,8 @@ class LayerFunction:
     def called(self, name: str, *includes: str, parts: Sequence[SpecializedKernel] = ()) -> SpecializedKernel:
         """The function under a name that nothing else has. includes: headers that it needs. parts: functions that it
         calls and others may call too."""
-        return SpecializedKernel(name, self.text.replace("@", name), includes, tuple(parts), self.tile)
+        text = self.text.replace("@", name)
+        return SpecializedKernel(name, text, includes, tuple(parts), self.tile, array_bytes=self.array_bytes)
 
 
 def where(isa: str, fast: str, other: str = "") -> str:

@@ -115,7 +115,7 @@ static void {name}(const int32_t *stream, const int8_t *const *x, int8_t *y{", i
 
     {pieces}(stream, x, y, {"n, " if work.is_direct else ""}scratch);
 }}"""
-    return replace(special, name=name, text=text)
+    return replace(special, name=name, text=text, array_bytes=work.scratch_bytes)
 
 
 def _odd_form(work: layer.WeightedPlan, single: WeightedLayer, family: str, in_place: tuple[int, ...]) -> RowForm:

@@ -269,7 +269,8 @@ tc_row_direct.h.
 {{
 {_loop(direct, row)}}}"""
     tile = tile_text(1, GROUP, "taps from the rows", WIDE.weights)
-    return LayerFunction(contract, fast, pixel_twin + move, driver, tile=tile), executed
+    array_bytes = 2 * direct.out_c * row.held
+    return LayerFunction(contract, fast, pixel_twin + move, driver, tile=tile, array_bytes=array_bytes), executed
 
 
 def _loop(direct: Direct, row: DirectRow) -> str:

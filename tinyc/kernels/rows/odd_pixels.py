@@ -47,12 +47,13 @@ def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple
 def _special(work: layer.WeightedPlan, pixels: SpecializedKernel) -> SpecializedKernel:
     """In C around the function of pixels, which reads two before it writes their outputs."""
     in_c, out_c, paired = work.layer.row_taps, work.layer.out_c, work.pixels - 1
+    words = -(-2 * max(in_c, out_c) // 4)
     contract = f"""/* Two rows, 1x1 weights: {work.pixels}x{in_c} -> {work.pixels}x{out_c}. stream: tc_stream.h.
  * x: 2 row pointers. y: 2, which may be those of x; where they are the same, the second row stays.
  */"""
     driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *const *y)
 {{
-    int32_t words[{-(-2 * max(in_c, out_c) // 4)}];
+    int32_t words[{words}];
     int8_t *last = (int8_t *)words;
     const int8_t *const both = last;
 
@@ -70,5 +71,5 @@ def _special(work: layer.WeightedPlan, pixels: SpecializedKernel) -> Specialized
     tc_copy(y[0] + {paired * out_c}, last, {out_c});
     tc_copy(y[1] + {paired * out_c}, last + {out_c}, {out_c});
 }}"""
-    function = LayerFunction(contract, driver=driver)
+    function = LayerFunction(contract, driver=driver, array_bytes=4 * words)
     return function.named(f"{pixels.name}_two_rows", *pixels.includes, "tc_copy.h", parts=(*pixels.parts, pixels))

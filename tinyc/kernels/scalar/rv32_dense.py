@@ -402,7 +402,8 @@ def _special(work: _Dense) -> SpecializedKernel:
     stem = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}"
     headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_rv32.h")
     tile = tile_text(1, work.tile.lanes, "inputs as bytes", "int8 weights, four channels in a word")
-    return LayerFunction(head, driver=driver, tile=tile).named(stem, *headers, parts=parts)
+    array_bytes = 8 * work.segments + work.held_bytes
+    return LayerFunction(head, driver=driver, tile=tile, array_bytes=array_bytes).named(stem, *headers, parts=parts)
 
 
 def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
