@@ -90,9 +90,11 @@ def test_a_budget_that_cannot_be_met_says_what_is_missing(model: Path) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_incremental_library_on_the_board(tmp_path: Path) -> None:
+@pytest.mark.parametrize("channels", [1, 3])
+def test_incremental_library_on_the_board(tmp_path: Path, channels: int) -> None:
     """NCHW: rows are axis 2. The layers pad in time, so only the unpadded function can be streamed."""
     net = Network(2)
+    net.input_shape = net.shape = (1, channels, *net.shape[2:])
     for layer in (net.pointwise, net.relu, net.depthwise, net.pointwise, net.strided, net.head):
         layer()
     model = tmp_path / "chain.onnx"

@@ -37,6 +37,7 @@ def without_time_padding(graph: Graph) -> Graph:
             begin, end = spans.get(name, needed)
             spans[name] = min(begin, needed[0]), max(end, needed[1])
     values = {name: _longer(value, spans[name]) if name in spans else value for name, value in graph.values.items()}
+    values |= _given_otherwise(graph, values)
     nodes: list[Node] = []
     crops: dict[tuple[str, Span], str] = {}
     for node in graph.nodes:
@@ -50,6 +51,19 @@ def without_time_padding(graph: Graph) -> Graph:
                 inputs = [crops[name, span] if x == name else x for x in inputs]
         nodes.append(replace(node, inputs=tuple(inputs), attrs=_unpadded(graph, node, values)))
     return replace(graph, nodes=tuple(nodes), values=values)
+
+
+def _given_otherwise(graph: Graph, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Inputs [1,1,T,C] of which a reshape alone makes [1,T,C,1], with as many moments as that has in `values`."""
+    longer: dict[str, Value] = {}
+    for node in graph.nodes:
+        name, y = node.inputs[0], node.outputs[0]
+        if name not in graph.inputs or not isinstance(node.attrs, Reshape):
+            continue
+        shape, readers = graph.values[name].shape, [other for other in graph.nodes if name in other.inputs]
+        if readers == [node] and len(shape) == 4 and shape[:2] == (1, 1) and shape[2] == _rows(graph, y) > 1:
+            longer[name] = replace(graph.values[name], shape=(1, 1, values[y].shape[1], shape[3]))
+    return longer
 
 
 def _timed(graph: Graph, node: Node) -> list[str]:
@@ -81,7 +95,7 @@ def _needed(graph: Graph, node: Node, out_span: Span) -> Span:
 
 
 def _unpadded(graph: Graph, node: Node, values: Mapping[str, Value]) -> object:
-    if isinstance(node.attrs, Reshape) and _timed(graph, node) and _rows(graph, node.outputs[0]) > 1:
+    if isinstance(node.attrs, Reshape) and _rows(graph, node.outputs[0]) > 1:
         return Reshape(values[node.outputs[0]].shape)  # the same moments in another shape
     if not _windowed(graph, node):
         return node.attrs
