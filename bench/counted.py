@@ -145,9 +145,14 @@ class recorded:  # noqa: N801  a context
 
 def counted_names() -> set[str]:
     """Kernels whose cost is counted: by a `CountedCost`, however the offer is wrapped, or by a call with the name."""
-    offers = (kernel.offer for op in all_ops().values() for kernel in op.every_kernel)
     named = {name for file in (ROOT / "tinyc").rglob("*.py") for name in _COUNTS.findall(file.read_text("utf-8"))}
-    return named | {cost.kernel for cost in map(_cost_in, offers) if isinstance(cost, counted.CountedCost)}
+    return named | {cost.kernel for cost in counted_costs()}
+
+
+def counted_costs() -> Iterator[counted.CountedCost]:
+    """Of all kernels that have one."""
+    offers = (kernel.offer for op in all_ops().values() for kernel in op.every_kernel)
+    return (cost for cost in map(_cost_in, offers) if isinstance(cost, counted.CountedCost))
 
 
 _COUNTS = re.compile(r'\bcounted\(\s*"(tc_\w+)"')
@@ -252,9 +257,10 @@ def _solved(terms: Floats, targets: Floats, active: npt.NDArray[np.bool_]) -> Fl
 
 def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer], scale: float) -> None:
     """Lines of estimates that build on the kernel's cost take it as it is."""
+    pace = next((cost.pace for cost in counted_costs() if cost.kernel == kernel), counted.PACE)
     for name in estimated_by(core):
         per_instruction = float(np.median([layer.cycles[name] / layer.instructions for layer in own]))
-        said = 1.5 if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
+        said = pace if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
         for part, factor in (("kernels", 1.0), ("cycles", per_instruction / said)):
             lines = estimates[part].get(name, {})
             for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:

@@ -24,6 +24,7 @@ CALL, CODE = "call", "code"  # units that all kernels have: a call; bytes of cod
 SCALE: Mapping[str, float] = MappingProxyType(
     {"mve": 1.0, "dsp": 1.0, "thumb2": 1.0, "thumb1": 0.5, "rv32": 0.65, "rv32v": 0.65}
 )
+PACE = 1.5  # cycles of an instruction of compiled C, on a Cortex-M4
 _PER_BIAS = 12  # bytes: multipliers and shifts of the channel
 _LOOP_BYTES = 40  # of a loop over products
 
@@ -49,6 +50,8 @@ class CountedCost:
     data_bytes: int = 0  # of constants that are no inputs of the node
     flash: Callable[[Site, Any], int] | None = None  # bytes of constants; None: the node's, and data_bytes
     fetched: str = ""  # the unit for each of which a small loop fetches a word of these; empty: what is usual
+    read: str = ""  # the unit for each of which all of these are read; empty: what is usual
+    pace: float = PACE  # cycles of an instruction
 
     def __call__(self, site: Site, params: Any) -> Cost:
         units = self.units(site, params)
@@ -58,7 +61,9 @@ class CountedCost:
         if self.fetched and whole.flash_bytes:
             fetches = Fetches.around(4 * units[self.fetched], _LOOP_BYTES, whole.instructions)
             whole = replace(whole, fetches=fetches)
-        return whole
+        if self.read:
+            whole = replace(whole, fetches=Fetches(whole.flash_bytes * units[self.read]))
+        return replace(whole, cycles=round(self.pace * whole.instructions))
 
 
 def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import float_factor, requantize
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Call,
     Condition,
@@ -42,6 +44,21 @@ _ALONE = 0.9  # of the instructions of a tap more, without a second pixel
 def narrow_weights(site: Site) -> bool:
     """weights in [-127, 127]"""
     return site.is_const(1) and int(site.const(1).min(initial=0)) >= -127
+
+
+def of_pairs(taps: Array, rows: int, columns: int) -> Units:
+    """What kernels for pairs of pixels repeat: products of both pixels, taps that are unpacked for both, outputs, pairs
+    of pixels, rows. taps: the weights [O, K]. rows, columns: of the output; the last of an odd number of columns makes
+    a pair with itself."""
+    out_c, depth = taps.shape
+    pairs = rows * -(-columns // 2)
+    outputs = rows * columns * out_c
+    return {"product": pairs * depth * out_c, "tap": pairs * depth, "output": outputs, "pair": pairs, "row": rows}
+
+
+def paired_cost(kernel: str, units: Callable[[Site, Any], Units]) -> CountedCost:
+    """Of such a kernel, which reads all weights for each pair."""
+    return CountedCost(kernel, units, read="pair", pace=_CYCLES)
 
 
 def shared_cost(
@@ -90,9 +107,12 @@ def pixels_kernel(*when: Condition) -> Kernel:
         flow = buffered_flow(pixels(site), 2, in_c, out_c)
         return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
 
+    def units(site: Site, p: ConvParams) -> Units:
+        return of_pairs(taps(p), 1, pixels(site))
+
     return Kernel(
         "tc_conv2d_1x1_s8_dsp",
-        offered(lower, scratch=scratch, cost=shared_cost(0.88, 11, 700, scratch, pixels)),
+        offered(lower, scratch=scratch, cost=paired_cost("tc_conv2d_1x1_s8_dsp", units)),
         isa=frozenset({"dsp"}),
         when=(is_s8, narrow_weights, *when),
     )

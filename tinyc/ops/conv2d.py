@@ -14,7 +14,15 @@ from tinyc.base.exact import dot, weighted
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.dsp import matrix_fields, narrow_weights, one_group, pad_taps, pixels_kernel, shared_cost
+from tinyc.kernel.dsp import (
+    matrix_fields,
+    narrow_weights,
+    of_pairs,
+    one_group,
+    pad_taps,
+    paired_cost,
+    pixels_kernel,
+)
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, Tiled, offered
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
@@ -154,6 +162,21 @@ def dsp_scratch(site: Site, p: ConvParams) -> int:
     return 4 * int(_dsp_taps(p).shape[1]) + 2 * k_w * in_c
 
 
+def of_dsp(site: Site, p: ConvParams) -> Units:
+    """What tc_conv2d_s8_dsp repeats."""
+    (_, k_h, k_w, in_c), (_, out_h, out_w, _) = p.w.shape, site.y().shape
+    first = np.arange(out_w) * p.attrs.stride.w - p.attrs.pad.left
+    inside = (first >= 0) & (first + k_w <= site.x(0).shape[2]) & (p.attrs.dilation.w == 1)
+    units, outside = of_pairs(_dsp_taps(p), out_h, out_w), int((~inside).sum()) * out_h * k_h
+    runs = units["pair"] * k_h
+    return {
+        **units,
+        "tail": runs * (k_w * in_c % 4),
+        "column": outside * k_w,
+        "gathered": outside * k_w * in_c,
+    }
+
+
 def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8_dsp: one output row from k_h input rows."""
     _, k_h, k_w, _ = p.w.shape
@@ -281,7 +304,7 @@ OP = Op(
             offered(
                 lower_rows_dsp,
                 scratch=dsp_scratch,
-                cost=shared_cost(1.15, 12, 600, dsp_scratch, lambda site: site.y().shape[2]),
+                cost=paired_cost("tc_conv2d_s8_dsp", of_dsp),
             ),
             isa=_DSP,
             when=(is_s8, one_group, narrow_weights),

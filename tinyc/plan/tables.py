@@ -29,7 +29,7 @@ _GRAIN = 64  # bytes of flash, at least
 _GRAIN_STEP = 16  # bytes that grains are multiples of, so that tables which count other code once share their sums
 _STATES = 2048  # of a table, at most
 _DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
-_PRICES_APART = 1.5  # of cuts whose shared code is looked at
+_PRICES_APART = 3.0  # of cuts whose shared code is looked at
 _NUMBER_BITS = 16  # of an offer among those of its span, of which there is at most one for each state
 _Span = tuple[int, int]  # layers [start, stop)
 
