@@ -46,7 +46,7 @@ static inline void tc_depthwise_load(const tc_depthwise_planes_t *p, const int8_
     for (int32_t r = first - p->pad_top; r < first - p->pad_top + rows; r++) {
         for (int32_t c = -p->pad_left; c < p->columns - p->pad_left; c++) {
             const int inside = r >= 0 && r < p->in_h && c >= 0 && c < p->in_w;
-            *plane++ = inside ? (x ? x + r * p->in_row : row[r])[c * p->in_step + channel] : zero;
+            *plane++ = inside ? (row ? row[r] : x + r * p->in_row)[c * p->in_step + channel] : zero;
         }
     }
 }

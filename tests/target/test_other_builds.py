@@ -19,6 +19,7 @@ from symbols import HELPERS, foreign_symbols
 
 from tests.ops.harness import OneStepPlan
 from tests.ops.one_node import one_node, tensor
+from tests.ops.weighted import Layer, graph_of
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.base.paths import runtime_dir
@@ -30,6 +31,7 @@ from tinyc.emit.lower import lower
 from tinyc.ir.graph import Graph, Shape
 from tinyc.kernel.site import Pair
 from tinyc.ops.compare import Compare
+from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.integer_binary import IntegerBinary
 from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.transpose import Transpose
@@ -52,10 +54,11 @@ def transposing_library(folder: Path) -> None:
     library_of(folder, one_node("transpose", Transpose((0, 2, 1)), [tensor("x", (1, 5, 2), 0.1, 7)], 0.1, 7))
 
 
-def library_of(folder: Path, graph: Graph) -> None:
+def library_of(folder: Path, graph: Graph, isa: str = "thumb2") -> None:
     """The library `turn` of one node."""
-    choices = select(graph, frozenset({"thumb2"}), Numerics.TFLM)
-    program = lower(graph, OneStepPlan(graph, 0).plan(choices), Numerics.TFLM, "turn")
+    choices = select(graph, frozenset({isa}), Numerics.TFLM)
+    scratch = {name: choice.scratch_bytes for name, choice in choices.items()}
+    program = lower(graph, OneStepPlan(graph, scratch).plan(choices), Numerics.TFLM, "turn")
     for name, text in emit_library(program, Info("turn", "0" * 64, "test")).items():
         (folder / name).write_text(text)
 
@@ -148,19 +151,19 @@ def test_a_pool_of_one_channel(tmp_path: Path) -> None:
     """gcc 12 sees writes behind the output there."""
     x = tensor("x", (1, 6, 8, 1), 0.1, 7)
     library_of(tmp_path, one_node("max_pool2d", MaxPool2D(Pair(2, 2), Pair(2, 2)), [x], 0.1, 7))
-    flags = (
-        "-O3",
-        "-ffreestanding",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Wconversion",
-        "-Werror",
-        "-S",
-        "-o",
-        "/dev/null",
-    )
-    subprocess.run([cross_gcc(), "-mcpu=cortex-m3", "-mthumb", *flags, "turn.c"], cwd=tmp_path, check=True)
+    command = [cross_gcc(), "-mcpu=cortex-m3", "-mthumb", "-ffreestanding", *STRICT_O3, "turn.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_the_twin_of_a_depthwise_layer_on_this_computer(tmp_path: Path) -> None:
+    """gcc 12 sees rows in a null pointer there, of a layer that is given its image."""
+    layer = Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 13, 3, 4), (3, 3, 4))
+    library_of(tmp_path, graph_of(layer), "dsp")
+    assert "tc_depthwise_planes.h" in (tmp_path / "turn.c").read_text()
+    subprocess.run(["gcc", *STRICT_O3, "turn.c"], cwd=tmp_path, check=True)
+
+
+STRICT_O3 = ("-O3", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-S", "-o", "/dev/null")
 
 
 CLANG_TARGETS = {
