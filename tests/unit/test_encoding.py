@@ -14,6 +14,7 @@ from tinyc.board import load_board
 from tinyc.machine.encoding import can_be_wide, is_short
 from tinyc.machine.lines import emitted, line_of, wide
 from tinyc.machine.op import Decoded
+from tinyc.machine.thumb_features import CONDITIONS
 from tinyc.toolchain.compilers import find_toolchain
 from tinyc.toolchain.disassembly import disassemble
 from tinyc.toolchain.elf import read_elf
@@ -114,3 +115,11 @@ def test_moves_of_sp_in_32_bits_are_never_written(line: str) -> None:
 def _op(case: str) -> Decoded:
     mnemonic, _, operands = case.partition(" ")
     return emitted(mnemonic, operands)
+
+
+@pytest.mark.parametrize("condition", sorted(CONDITIONS - {"cs", "cc"}))
+def test_conditions_of_what_is_written_are_seen(condition: str) -> None:
+    """An instruction whose condition is not seen has no meaning, and gets an order as if it always ran."""
+    moved, branch = emitted(f"mov{condition}", "r1, r2"), emitted(f"b{condition}.w", "there")
+    assert (moved.instruction.mnemonic, moved.instruction.condition) == ("mov", condition)
+    assert (branch.instruction.mnemonic, branch.instruction.condition) == ("b", condition)

@@ -16,9 +16,10 @@ from tinyc.machine.unwind import is_high_copy
 from tinyc.machine.widths import LONG, SHORT
 
 MNEMONIC = 7  # column of the operands
-_SHORT_BRANCH = re.compile(r"b(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)?")
+_CONDITIONS = "eq|ne|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
+_SHORT_BRANCH = re.compile(rf"b({_CONDITIONS})?")
 _REACH = 250  # bytes that a short branch with a condition goes; one without, eight times as far
-_CONDITION = re.compile(r"(b|mov|add|sub|ldr)(eq|ne|hs|lo|mi|pl|ge|lt|gt|le)")
+_CONDITION = re.compile(rf"(b|mov|add|sub|ldr)({_CONDITIONS})")
 
 
 class Line(NamedTuple):
