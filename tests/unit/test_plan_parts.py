@@ -71,7 +71,7 @@ def test_a_slow_part_that_is_too_small_and_scratch_that_does_not_fit() -> None:
 
 
 def test_waits_grow_with_those_of_the_memory() -> None:
-    _, plan = whole(2)
+    _, plan = whole(0)
     parted = in_parts(plan, int(0.8 * plan.arena_bytes), SLOW_RAM)
     dearer = in_parts(plan, int(0.8 * plan.arena_bytes), SlowPart(1 << 20, 6.0, 3.0))
     assert parted is not None
