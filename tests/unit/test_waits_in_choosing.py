@@ -44,10 +44,12 @@ def test_code_that_is_compiled_comes_from_flash_as_well() -> None:
 
 @pytest.mark.parametrize("model", ["kws", pytest.param("ic", marks=pytest.mark.slow)])
 def test_a_cache_of_16_kib_takes_no_slower_kernels(models_dir: Path, tmp_path: Path, model: str) -> None:
-    """Loops of every kernel fit it, and weights come once whatever reads them."""
+    """Loops of every kernel fit it: slower ones are chosen for the constants alone, of which fast forms read more."""
     text = (paths.boards_dir() / "esp32-c3.toml").read_text()
     begin, end = text.index("[flash_timing]"), text.index("[emulator.qemu]")
     (tmp_path / "fast.toml").write_text(text[:begin] + text[end:])
     file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
-    slow, fast = tinyc.estimate(file, "esp32-c3"), tinyc.estimate(file, str(tmp_path / "fast.toml"))
-    assert slow.instructions <= 1.01 * fast.instructions
+    slow, fast = (tinyc.estimate(file, board, prefer="time") for board in ("esp32-c3", str(tmp_path / "fast.toml")))
+    for own, other in zip(slow.layers, fast.layers, strict=True):
+        assert own.instructions <= 1.01 * other.instructions or own.const_bytes <= other.const_bytes
+        assert own.instructions <= 1.4 * other.instructions
