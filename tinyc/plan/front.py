@@ -261,7 +261,7 @@ class Front:
 class _Search:
     """Best first: rungs of ladders and states of tables by the value that they have at best, cuts by that of their live
     bytes, plans by their own. Limits only leave out: what is looked at in what order does not depend on them, so that
-    a larger one never leads to what is worth less."""
+    a larger one leads to what is worth less only where `_PLACED` ends the search."""
 
     def __init__(self, families: Sequence[Family], worth: Worth, limits: Limits) -> None:
         self.worth, self.limits = worth, limits
