@@ -42,8 +42,8 @@ def test_code_that_is_compiled_comes_from_flash_as_well() -> None:
     assert with_code.loops[0][0] > 100
 
 
-# An open fault: what a kernel is said to wait depends on which others are offered. By time ic is laid out by rows with a
-# tenth more cycles, waits included, than its whole layers take that are found where nothing else is offered.
+# An open fault: what a kernel is said to wait depends on which others are offered. By time ic is laid out by rows with
+# a tenth more cycles, waits included, than its whole layers take that are found where nothing else is offered.
 WAITS_TOO_LONG = [pytest.mark.slow, pytest.mark.xfail(strict=True, reason="waits depend on the kernels offered")]
 
 
