@@ -42,9 +42,9 @@ def test_code_that_is_compiled_comes_from_flash_as_well() -> None:
     assert with_code.loops[0][0] > 100
 
 
-# An open fault: what a kernel is said to wait depends on which others are offered. By time ic is laid out by rows with
-# a tenth more cycles, waits included, than its whole layers take that are found where nothing else is offered.
-WAITS_TOO_LONG = [pytest.mark.slow, pytest.mark.xfail(strict=True, reason="waits depend on the kernels offered")]
+# An open fault, whose cause is not known: by time ic is laid out by rows with a tenth more cycles, waits included, than
+# it takes where only those kernels are offered that the board without waits takes.
+WAITS_TOO_LONG = [pytest.mark.slow, pytest.mark.xfail(strict=True, reason="a faster plan is not seen")]
 
 
 @pytest.mark.parametrize("model", ["kws", pytest.param("ic", marks=WAITS_TOO_LONG)])
