@@ -62,7 +62,7 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
     pairs = tile.pixels == 2 and not tile.of_any
     if work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
         forms = [_odd_form(work, last, family, in_place), *forms]
-    if (both := two_rows(work, family, p.x_zero, in_place)) is not None:
+    if (both := two_rows(work, tile, family, p.x_zero, in_place)) is not None:
         forms.append(both)
     if packing in (WIDE, DIGITS) and tile is TWO_PIXELS:  # once for weights of a kind
         forms += rows_fast.row_forms(site, p)

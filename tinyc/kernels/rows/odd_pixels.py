@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyc.kernel.kernel import Call, Const, Once, Out, RowForm, SpecializedKernel, WrittenCode
 from tinyc.kernels.form.function import LayerFunction
+from tinyc.kernels.tile.shape import Tile
 from tinyc.kernels.weighted import layer
 from tinyc.machine.thumb import Work
 
@@ -19,19 +20,27 @@ _DRIVER_BYTES = 510  # that compilers make of the C around the function of pixel
 _MOST_BYTES = 256  # of a pixel and its outputs: two lie on the stack
 
 
-def two_rows(work: layer.WeightedPlan, family: str, x_zero: int, in_place: tuple[int, ...]) -> RowForm | None:
-    """The form, of pixels next to each other; None where rows are even, or alone, or taps do not lie on the stack."""
-    tile, rows, pixels, (in_c, out_c) = work.layer, work.rows, work.pixels, (work.layer.row_taps, work.layer.out_c)
-    beside = work.is_direct and tile.k_h == 1 and tile.pixel_bytes == in_c and tile.tile.pixels == 2
+def two_rows(
+    work: layer.WeightedPlan, tile: Tile, family: str, x_zero: int, in_place: tuple[int, ...]
+) -> RowForm | None:
+    """The form, of pixels next to each other; None where rows are even, or alone, or taps do not lie on the stack.
+
+    tile: of two pixels; that of the work is of one where a row is one.
+    """
+    if work.pixels == 1:
+        work = replace(work, layer=replace(work.layer, tile=tile))
+    one, rows, pixels, (in_c, out_c) = work.layer, work.rows, work.pixels, (work.layer.row_taps, work.layer.out_c)
+    beside = work.is_direct and one.k_h == 1 and one.pixel_bytes == in_c and tile.pixels == 2
     if not beside or pixels % 2 == 0 or rows.out_h < 2 or work.scratch_bytes or max(in_c, out_c) > _MOST_BYTES:
         return None
     count = work.code[1]
-    both = 2 * count.of(pixels - 1) + count.of(2) + 2 * (in_c + out_c) * _COPIED + _CALL
-    alone = count.of(pixels) + _CALL
+    pairs = 2 * count.of(pixels - 1) if pixels > 1 else Work()
+    both = pairs + count.of(2) + 2 * (in_c + out_c) * _COPIED + _CALL
+    alone = count.of(pixels) + _CALL if pixels > 1 else both
     whole = rows.out_h // 2 * both + rows.out_h % 2 * alone
     pad = rows.pad or Const(np.full(rows.in_row_bytes, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
     words, x, *_ = layer.call(work).args
-    around = WrittenCode(("two rows", tile, pixels), _DRIVER_BYTES)
+    around = WrittenCode(("two rows", one, pixels), _DRIVER_BYTES)
     cost = replace(layer.cost(work), instructions=whole.instructions, cycles=whole.cycles).beside([around])
     return RowForm(
         call=Call((words, x, Out()), rows=replace(rows, out_rows=2, pad=pad)),
@@ -51,22 +60,24 @@ def _special(work: layer.WeightedPlan, pixels: SpecializedKernel) -> Specialized
     contract = f"""/* Two rows, 1x1 weights: {work.pixels}x{in_c} -> {work.pixels}x{out_c}. stream: tc_stream.h.
  * x: 2 row pointers. y: 2, which may be those of x; where they are the same, the second row stays.
  */"""
+    alone = f"""
+    if (y[0] == y[1]) {{
+        {pixels.name}(stream, x + 1, y[1], {work.pixels});
+        return;
+    }}"""
+    pairs = f"""
+    for (int32_t i = 0; i < 2; i++) {{
+        const int32_t row = y[0] == x[1] ? 1 - i : i; /* what the first row overwrites is read before */
+        {pixels.name}(stream, x + row, y[row], {paired});
+    }}"""
     driver = f"""static void @(const int32_t *stream, const int8_t *const *x, int8_t *const *y)
 {{
     int32_t words[{words}];
     int8_t *last = (int8_t *)words;
     const int8_t *const both = last;
-
-    if (y[0] == y[1]) {{
-        {pixels.name}(stream, x + 1, y[1], {work.pixels});
-        return;
-    }}
+{alone if paired else ""}
     tc_copy(last, x[0] + {paired * in_c}, {in_c});
-    tc_copy(last + {in_c}, x[1] + {paired * in_c}, {in_c});
-    for (int32_t i = 0; i < 2; i++) {{
-        const int32_t row = y[0] == x[1] ? 1 - i : i; /* what the first row overwrites is read before */
-        {pixels.name}(stream, x + row, y[row], {paired});
-    }}
+    tc_copy(last + {in_c}, x[1] + {paired * in_c}, {in_c});{pairs if paired else ""}
     {pixels.name}(stream, &both, last, 2);
     tc_copy(y[0] + {paired * out_c}, last, {out_c});
     tc_copy(y[1] + {paired * out_c}, last + {out_c}, {out_c});
