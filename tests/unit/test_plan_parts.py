@@ -108,7 +108,7 @@ def test_a_plan_in_two_parts_that_is_refused_is_told(monkeypatch: pytest.MonkeyP
     options = Options(board.name, prefer="time", ram=int(0.8 * whole_plan.arena_bytes))
 
     def planned() -> Plan:
-        return lay_out(Offers(forms, board, options), board, options).plan
+        return lay_out(Offers(forms, board, options), board, options)[0].plan
 
     good = planned()
     assert good.slow_bytes

@@ -46,8 +46,14 @@ def with_ram_code(program: Program, budget: int, board: Board, price: float = 0.
         room = budget if board.code_ram is None else min(budget, board.code_ram.bytes)
         functions = {piece.name: piece for piece in _best(_functions(program, waits).values(), room, price)}
     constants = _constants(program, waits)
-    names = frozenset(piece.name for piece in _best((*functions.values(), *constants.values()), budget, price))
-    return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget))
+    pieces = _best((*functions.values(), *constants.values()), budget, price)
+    names, size = frozenset(piece.name for piece in pieces), sum(piece.size for piece in pieces)
+    return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget, size))
+
+
+def cycles_beside_copies(program: Program, timing: FlashTiming) -> int:
+    """Of an inference, with the waits for what does not lie in RAM."""
+    return sum(step.cost.cycles - step.cost.waits + waits_left(program, step, timing) for step in program.steps)
 
 
 def waits_left(program: Program, step: Step, timing: FlashTiming) -> int:

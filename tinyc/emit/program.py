@@ -171,11 +171,12 @@ class Blob:
 @dataclass(frozen=True, slots=True)
 class InRam:
     """What start-up code copies to RAM, by C names, so that it does not wait for flash. budget: bytes that it may
-    take."""
+    take. size: bytes that it takes, estimated."""
 
     functions: frozenset[str]
     constants: frozenset[str]
     budget: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.select import Choice, fastest, optimized_for_size, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
+from tinyc.kernel.kernel import Cost
 from tinyc.options.build import Options, Prefer
 from tinyc.plan.answer import Plan
 from tinyc.plan.cores import on_cores
@@ -42,6 +43,7 @@ _WORD = 4  # bytes that most accesses of kernels have
 _LEAST_FLASH, _LEAST_ARENA = Worth(1e6, 1), Worth(1, 1e6)
 _MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
 _PRICES = 9
+_ROUNDS = 8  # of less flash, of which a few are enough
 _TIME = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(|K|M|s|ms|us)")
 
 
@@ -92,8 +94,9 @@ def _cycles(text: str, board: Board) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-def lay_out(offers: Offers, board: Board, options: Options) -> LaidOut:
-    """The plan of one of the forms of the graph.
+def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
+    """The plan of one of the forms of the graph; two where RAM has no room for all that is worth a copy: what is copied
+    of each says which is worth more.
 
     Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
     row, and has none.
@@ -104,14 +107,16 @@ def lay_out(offers: Offers, board: Board, options: Options) -> LaidOut:
         limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
     if not any(family.measured for family in offers.front.families):  # nothing runs: addresses do all that there is
         choices = offers.forms[0].choices
-        return LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))
+        return [LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))]
 
-    best = _best(offers, worth_of(options), limits)
-    form, plan = offers.of(best.family), best.plan
-    slow = slow_part(board, options)
-    if slow is not None and limits.arena_bytes is not None:
-        plan = _in_parts(offers, worth_of(options), limits, slow, best)
-    return LaidOut(form.graph, form.choices, place_states(form.graph, plan))
+    worth, slow = worth_of(options), slow_part(board, options)
+    laid = []
+    for own, best in _beside_copies(offers, worth, limits):
+        form, plan = own.of(best.family), best.plan
+        if slow is not None and limits.arena_bytes is not None:
+            plan = _in_parts(own, worth, limits, slow, best)
+        laid.append(LaidOut(form.graph, form.choices, place_states(form.graph, plan)))
+    return laid
 
 
 def _as_compiled(
@@ -123,20 +128,65 @@ def _as_compiled(
     return optimized_for_size(choices, compiled_code(board.core, board.isa, options.optimize))
 
 
-def _priced(choices: Mapping[str, Sequence[Choice]], board: Board, options: Options) -> Mapping[str, Sequence[Choice]]:
-    """The kernels with their costs on the board, by these options, and on as many cores."""
-    priced = _with_copies(_as_compiled(choices, board, options), board, options)
-    return on_cores(priced, options.cores) if options.cores > 1 else priced
+def _with_copies(
+    choices: Mapping[str, Sequence[Choice]], board: Board, copies: Copies | None
+) -> Mapping[str, Sequence[Choice]]:
+    """The candidates, what is worth a place in RAM at the price of that."""
+    if copies is None or board.flash_timing is None:
+        return choices
+    ram = RamCode(copies.price, board.runs_code_from_ram)
+    return repriced(choices, SlowFlash(board.flash_timing, ram, compiled_code(board.core, board.isa, "speed")))
+
+
+def _copied_bytes(costs: Iterable[Cost]) -> int:
+    """Of RAM."""
+    return sum(cost.ram_code + cost.ram_consts for cost in costs)
 
 
 class Offers:
     """The families of all forms of a graph, as the compiler makes them, with what is worth its place in RAM there."""
 
-    def __init__(self, forms: Sequence[Candidates], board: Board, options: Options) -> None:
-        self.forms = [replace(form, choices=_priced(form.choices, board, options)) for form in forms]
+    def __init__(
+        self, forms: Sequence[Candidates], board: Board, options: Options, copies: Copies | None = None
+    ) -> None:
+        """copies: to RAM, at another price than that of the board's; None: at that."""
+        self._forms = forms
+        self._compiled = [replace(form, choices=_as_compiled(form.choices, board, options)) for form in forms]
+        cycles = sum(choice.cost.cycles for choice in fastest(self._compiled[0].choices).values())
         self._board, self._options = board, options
+        self.copies = copies or copies_of(board, options, cycles=cycles)
+        self.forms = [replace(form, choices=self._priced(form.choices)) for form in self._compiled]
         self._form: dict[int, Candidates] = {}  # by id of the family
         self.front = Front(self._families(STREAMED_UP_TO))
+
+    def _priced(self, choices: Mapping[str, Sequence[Choice]]) -> Mapping[str, Sequence[Choice]]:
+        """The kernels with their costs on the board, and on as many cores."""
+        priced = _with_copies(choices, self._board, self.copies)
+        return on_cores(priced, self._options.cores) if self._options.cores > 1 else priced
+
+    def dearer(self) -> Offers | None:
+        """The same at the least price at which the copies of the fastest kernels are in the RAM; None where they are at
+        this one, or at none."""
+        if self.copies is None or self._has_room(self.copies):
+            return None
+        low, high, copies = self.copies.price, max(_MOST_FOR_A_BYTE, self.copies.price), None
+        for _ in range(_PRICES):
+            own = replace(self.copies, price=(low + high) / 2)
+            if self._has_room(own):
+                high, copies = own.price, own
+            else:
+                low = own.price
+        return None if copies is None else Offers(self._forms, self._board, self._options, copies)
+
+    def _has_room(self, copies: Copies) -> bool:
+        """Whether there is RAM for the copies of the fastest kernels."""
+        choices = fastest(_with_copies(self._compiled[0].choices, self._board, copies)).values()
+        return _copied_bytes(choice.cost for choice in choices) <= copies.most_bytes
+
+    def excess(self, plan: Plan) -> int:
+        """Bytes of the copies of a plan for which there is no RAM beside its arena; 0: there is."""
+        copies = copies_of(self._board, self._options, cycles=plan.cycles, arena_bytes=plan.arena_bytes)
+        return 0 if copies is None else max(_copied_bytes(form.cost for form in plan.forms) - copies.most_bytes, 0)
 
     def of(self, family: Family) -> Candidates:
         """The form of the graph that a family is of."""
@@ -183,6 +233,33 @@ class Offers:
             words = f"input '{first.name}' {list(first.shape)} has no rows that layers could take one after another"
             raise TinycError(words, first.loc, hint)
         return families
+
+
+def _beside_copies(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[Offers, Best]]:
+    """The best plan that leaves RAM for what it copies, and whose it is.
+
+    At the price that RAM has there may be none. All that is copied is flash: with less flash there is. Or fewer copies
+    are worth a higher price.
+    """
+    best = _best(offers, worth, limits)
+    if not offers.excess(best.plan):
+        return [(offers, best)]
+    dearer = offers.dearer()
+    others = [] if dearer is None else [(dearer, _best(dearer, worth, limits))]
+    return [(offers, _with_less_flash(offers, worth, limits, best)), *others]
+
+
+def _with_less_flash(offers: Offers, worth: Worth, limits: Limits, best: Best) -> Best:
+    """The best plan in as much less flash as there must be for its copies to have room; the last one that is."""
+    for _ in range(_ROUNDS):
+        excess = offers.excess(best.plan)
+        if not excess:
+            break
+        less = offers.front.best(worth, replace(limits, flash_bytes=best.plan.flash_bytes - excess))
+        if less is None:
+            break
+        best = less
+    return best
 
 
 def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
@@ -257,30 +334,3 @@ def copies_of(board: Board, options: Options, *, cycles: int, arena_bytes: int =
     ram = board.memory.ram_beside(board.runs_code_from_ram) - board.memory.stack_bytes - BESIDE_ARENA
     most = ram if options.ram is None else min(ram, options.ram)
     return Copies(max(most - arena_bytes, 0), worth_of(options).arena * cycles / board.memory.ram_bytes)
-
-
-def _with_copies(
-    choices: Mapping[str, Sequence[Choice]], board: Board, options: Options
-) -> Mapping[str, Sequence[Choice]]:
-    """The candidates, what is worth a place in RAM at the price of that; where the fastest of them take more RAM than
-    there is, at a higher one."""
-    timing, cycles = board.flash_timing, sum(choice.cost.cycles for choice in fastest(choices).values())
-    copies = copies_of(board, options, cycles=cycles)
-    if copies is None or timing is None:
-        return choices
-
-    def offered(price: float) -> Mapping[str, Sequence[Choice]] | None:
-        ram = RamCode(price, board.runs_code_from_ram)
-        own = repriced(choices, SlowFlash(timing, ram, compiled_code(board.core, board.isa, "speed")))
-        taken = sum(choice.cost.ram_code + choice.cost.ram_consts for choice in fastest(own).values())
-        return own if taken <= copies.most_bytes else None
-
-    low, high = copies.price, max(_MOST_FOR_A_BYTE, copies.price)
-    best = offered(low)
-    if best is not None:
-        return best
-    for _ in range(_PRICES):
-        price = (low + high) / 2
-        own = offered(price)
-        low, high, best = (price, high, best) if own is None else (low, price, own)
-    return choices if best is None else best

@@ -11,11 +11,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board, load_board
 from tinyc.explain.estimate import Estimate, estimate
-from tinyc.ir.graph import Graph
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import Offers
+from tinyc.pipeline.choosing import Candidates, LaidOut, Offers
 from tinyc.pipeline.integers import IntegerModel, make_integers
-from tinyc.pipeline.lowering import forms_of, lower_offers, program_of
+from tinyc.pipeline.lowering import forms_of, lower_offers, lower_plan
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.blocks import TooManyRowsError
@@ -54,19 +53,19 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
             progress.on_share("front", number / len(corners))
             with suppress(TinycError, InvalidPlanError, TooManyRowsError):  # what its check refuses is no point
                 plan = corner.family.plan(corner.table.cut(corner.state))
-                points.append(_placed(model, board, options, offers.of(corner.family).graph, plan))
+                points.append(_placed(model, board, options, offers.of(corner.family), plan))
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
     return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error)
 
 
-def _placed(model: IntegerModel, board: Board, options: Options, graph: Graph, plan: Plan) -> FrontPoint:
+def _placed(model: IntegerModel, board: Board, options: Options, form: Candidates, plan: Plan) -> FrontPoint:
     """The library of a plan. Raises InvalidPlanError where the plan's check refuses it."""
     validate(plan)
-    placed = place_states(graph, plan) if graph.states else plan
-    program = program_of(model, graph, placed, options)
-    estimated = estimate(model.path.name, program, board, optimize=options.optimize)
+    placed = place_states(form.graph, plan) if form.graph.states else plan
+    lowered = lower_plan(model, LaidOut(form.graph, form.choices, placed), board, options)
+    estimated = estimate(model.path.name, lowered.program, board, optimize=options.optimize)
     return _point(estimated, by_rows=plan.runs_by_rows)
 
 

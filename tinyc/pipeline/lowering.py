@@ -17,7 +17,7 @@ from tinyc.choose.select import Choice, as_compiled, candidates
 from tinyc.choose.slow_flash import SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
-from tinyc.emit.in_ram import with_ram_code
+from tinyc.emit.in_ram import cycles_beside_copies, with_ram_code
 from tinyc.emit.lower import lower
 from tinyc.emit.program import Program
 from tinyc.emit.push import with_push
@@ -28,7 +28,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
-from tinyc.pipeline.choosing import Candidates, Offers, copies_of, lay_out
+from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, copies_of, lay_out, worth_of
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import find_blob
@@ -94,18 +94,41 @@ def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Opt
     """The same as `lower_integers`, of all that is offered for the model."""
 
     with progress.stage("plan"):
-        laid = lay_out(offers, board, options)
-    for refused in laid.plan.refused:
-        progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
+        ways = lay_out(offers, board, options)
     with progress.stage("lower"):
-        program = program_of(model, laid.graph, laid.plan, options)
-        if options.flash is not None:
-            check_flash(program, laid.plan.flash_bytes + (options.flash_reserve or 0), options.flash)
-        program = _with_copies(program, laid.plan, board, options)
-        if options.stream_weights is not None and not program.fetches:
-            words = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"
-            progress.on_warning(f"{words}: all are read where they are")
-        return Lowered(laid.graph, program, laid.plan, laid.choices)
+        lowered = _worth_most([lower_plan(model, laid, board, options) for laid in ways], offers, board, options)
+    for refused in lowered.plan.refused:
+        progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
+    if options.flash is not None:
+        check_flash(lowered.program, lowered.plan.flash_bytes + (options.flash_reserve or 0), options.flash)
+    if options.stream_weights is not None and not lowered.program.fetches:
+        words = f"no weights of layers that run whole fit half of --stream-weights {options.stream_weights}"
+        progress.on_warning(f"{words}: all are read where they are")
+    return lowered
+
+
+def lower_plan(model: IntegerModel, laid: LaidOut, board: Board, options: Options) -> Lowered:
+    """The library of one plan, with its copies to RAM."""
+    program = program_of(model, laid.graph, laid.plan, options)
+    return Lowered(laid.graph, _with_copies(program, laid.plan, board, options), laid.plan, laid.choices)
+
+
+def _worth_most(ways: Sequence[Lowered], offers: Offers, board: Board, options: Options) -> Lowered:
+    if len(ways) == 1:
+        return ways[0]
+    assert offers.copies is not None
+    price = offers.copies.price
+    return min(ways, key=lambda way: value_beside_copies(way, board, options, price))
+
+
+def value_beside_copies(lowered: Lowered, board: Board, options: Options, price: float) -> float:
+    """What a library is worth on a board with slow flash; less is better. price: cycles for each byte that is copied to
+    RAM."""
+    program, plan = lowered.program, lowered.plan
+    assert board.flash_timing is not None
+    assert program.in_ram is not None
+    cycles = cycles_beside_copies(program, board.flash_timing) + price * program.in_ram.size
+    return worth_of(options).of(cycles, plan.flash_bytes, plan.arena_bytes)
 
 
 def forms_of(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Sequence[Candidates]:
