@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -30,20 +31,51 @@ _GRAIN_STEP = 16  # bytes that grains are multiples of, so that tables which cou
 _STATES = 2048  # of a table, at most
 _DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
 _PRICES_APART = 3.0  # of cuts whose shared code is looked at
+_NONE = -1  # no form
 _NUMBER_BITS = 16  # of an offer among those of its span, of which there is at most one for each state
 _Span = tuple[int, int]  # layers [start, stop)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Fitting:
+    """Which forms of a layer fit, by their numbers. above: those that fit in some turns, with the turns in which they
+    do not; turns: how many there are."""
+
+    forms: tuple[Form, ...]
+    whole: tuple[int, ...]
+    above: Mapping[int, tuple[int, ...]]
+    turns: int
+    mixed: dict[tuple[int, int], Form] = field(default_factory=dict)  # of those that cuts have
+
+    def form(self, fast: int, spare: int) -> Form:
+        """The form of a number, or a mixture of it and a spare one."""
+        if spare == _NONE:
+            return self.forms[fast]
+        if (fast, spare) not in self.mixed:
+            form = mixture(self.forms[fast], self.forms[spare], self.above[fast], self.turns)
+            assert form is not None
+            self.mixed[fast, spare] = form
+        return self.mixed[fast, spare]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Forms:
-    """Forms of a layer that no other ones beat: bytes of flash ascending, cycles descending."""
+    """Forms of a layer that no other ones beat: bytes of flash ascending, cycles descending. fast: their numbers;
+    spare: those of what is there in some turns in their place, or _NONE."""
 
     flash: Ints
     cycles: Ints
-    forms: Sequence[Form]
+    fitting: _Fitting
+    fast: Ints
+    spare: Ints
 
     def at(self, place: int) -> tuple[Form, ...]:
-        return (self.forms[place],)
+        return (self.fitting.form(int(self.fast[place]), int(self.spare[place])),)
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """All of them."""
+        return tuple(itertools.chain.from_iterable(map(self.at, range(len(self.flash)))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +90,7 @@ class _Sums:
 
     def at(self, place: int) -> tuple[Form, ...]:
         """The forms of the layers."""
-        return (*self.first.at(int(self.places[0][place])), self.last.forms[int(self.places[1][place])])
+        return (*self.first.at(int(self.places[0][place])), *self.last.at(int(self.places[1][place])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,17 +223,6 @@ class CutTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Fitting:
-    """Which forms of a layer fit, by their numbers. above: those that fit in some turns, with the turns in which they
-    do not; turns: how many there are."""
-
-    forms: tuple[Form, ...]
-    whole: tuple[int, ...]
-    above: Mapping[int, tuple[int, ...]]
-    turns: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Ranges:
     """What fits of each layer of a group from so many live bytes on, ascending, and up to which."""
 
@@ -296,6 +317,7 @@ class CutTables:
         self.common = common = common or _CommonTables()
         self.measured = sorted(measured, key=lambda one: one.stop)
         self.shared = shared
+        self._of_forms: dict[int, tuple[Ints, Ints]] = {}  # bytes and cycles, by id of the forms
         once: dict[Hashable, int] = {}
         sizes: dict[str, tuple[int, int]] = {}  # of a layer, the least and most bytes of its forms
         forms_of = {
@@ -309,9 +331,9 @@ class CutTables:
             if shared and shared & common.codes(forms):
                 for code in (code for form in forms for code in form.cost.codes if code.key in shared):
                     once[code.key] = max(code.size, once.get(code.key, 0))
-            own = [self._bytes(form) for form in forms]
-            low, high = sizes.get(node, (min(own), max(own)))
-            sizes[node] = min(low, *own), max(high, *own)
+            own = self._figures(forms)[0]
+            low, high = sizes.get(node, (NEVER, 0))
+            sizes[node] = min(low, int(own.min())), max(high, int(own.max()))
         self._least = {node: low for node, (low, _) in sizes.items()}
         self.once_bytes = sum(once.values())
         self.least_bytes = sum(self._least.values()) + self.once_bytes
@@ -419,19 +441,25 @@ class CutTables:
         return self._forms[fitting]
 
     def _best_forms(self, fitting: _Fitting) -> _Forms:
-        forms, whole, turns = fitting.forms, fitting.whole, fitting.turns
-        mixed = _mixtures(fitting, self.common.mixing(forms)) if fitting.above else []
-        flash = [self._bytes(forms[i]) for i in whole]
-        cycles = [forms[i].cycles for i in whole]
-        for fast, spare in mixed:
-            flash.append(self._bytes(forms[fast]) + self._bytes(forms[spare]))
-            part = len(fitting.above[fast])
-            cycles.append((forms[fast].cycles * (turns - part) + forms[spare].cycles * part) // turns)
-        of_flash, of_cycles = np.array(flash, np.int64), np.array(cycles, np.int64)
+        flash, cycles = self._figures(fitting.forms)
+        fast = np.array(fitting.whole, np.int64)
+        of_flash, of_cycles, spare = flash[fast], cycles[fast], np.full(len(fast), _NONE)
+        if fitting.above:
+            mixed = _mixtures(fitting, self.common.mixing(fitting.forms))
+            part = np.array([len(fitting.above[number]) for number in mixed[0].tolist()], np.int64)
+            of_both = (cycles[mixed[0]] * (fitting.turns - part) + cycles[mixed[1]] * part) // fitting.turns
+            of_flash = np.concatenate((of_flash, flash[mixed[0]] + flash[mixed[1]]))
+            of_cycles = np.concatenate((of_cycles, of_both))
+            fast, spare = np.concatenate((fast, mixed[0])), np.concatenate((spare, mixed[1]))
         front = undominated(of_flash, of_cycles)
-        chosen = [whole[i] if i < len(whole) else mixed[i - len(whole)] for i in front.tolist()]
-        best = [_mixed(fitting, *one) if isinstance(one, tuple) else forms[one] for one in chosen]
-        return _Forms(of_flash[front], of_cycles[front], best)
+        return _Forms(of_flash[front], of_cycles[front], fitting, fast[front], spare[front])
+
+    def _figures(self, forms: tuple[Form, ...]) -> tuple[Ints, Ints]:
+        """Bytes of flash, beside what counts once, and cycles of a layer's forms."""
+        if id(forms) not in self._of_forms:
+            flash = np.array([self._bytes(form) for form in forms], np.int64)
+            self._of_forms[id(forms)] = flash, np.array([form.cycles for form in forms], np.int64)
+        return self._of_forms[id(forms)]
 
 
 def _next_level(load: Load, form: Form, live_bytes: int) -> int:
@@ -440,24 +468,20 @@ def _next_level(load: Load, form: Form, live_bytes: int) -> int:
     return int(levels[levels > live_bytes].min())
 
 
-def _mixtures(fitting: _Fitting, mixing: Sequence[bool]) -> list[tuple[int, int]]:
-    """Forms that do not fit in some turns, and each that is there in their place; by their numbers. mixing: which may
+def _mixtures(fitting: _Fitting, mixing: Sequence[bool]) -> tuple[Ints, Ints]:
+    """Numbers of forms that do not fit in some turns, and of each that may be there in their place. mixing: which may
     be mixed."""
     forms = fitting.forms
     spares = [i for i in fitting.whole if mixing[i]]
-    return [
+    pairs = [
         (fast, spare)
         for fast in fitting.above
         if mixing[fast]
         for spare in spares
         if forms[fast].cycles < forms[spare].cycles and forms[fast].inplace == forms[spare].inplace
     ]
-
-
-def _mixed(fitting: _Fitting, fast: int, spare: int) -> Form:
-    form = mixture(fitting.forms[fast], fitting.forms[spare], fitting.above[fast], fitting.turns)
-    assert form is not None
-    return form
+    numbers = np.array(pairs, np.int64).reshape(-1, 2)
+    return numbers[:, 0], numbers[:, 1]
 
 
 def undominated(flash: Ints, cycles: Ints) -> Ints:
