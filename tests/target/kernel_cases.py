@@ -87,6 +87,7 @@ def _convolutions() -> Iterator[Graph]:
     relu: dict[str, Any] = {"y_zero": -128}
     layers = [
         Layer("conv2d", Conv2D(), (1, 1, 2, 21), (13, 1, 1, 21)),
+        Layer("conv2d", Conv2D(), (1, 1, 3, 21), (12, 1, 1, 21)),
         Layer("conv2d", Conv2D(act=RELU), (1, 4, 6, 8), (9, 1, 1, 8), **relu),
         Layer("conv2d", Conv2D(act=RELU), (1, 3, 5, 16), (12, 1, 1, 16), **relu),
         Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 8, 16), (16, 3, 3, 16), **relu),

@@ -30,6 +30,7 @@ M4 = core_of("cortex-m4")
 assert isinstance(M4, ThreeStage)
 ONE = Padding(1, 1, 1, 1)
 POINT = Layer("conv2d", Conv2D(act=RELU), (1, 9, 8, 32), (24, 1, 1, 32), y_zero=-128)
+ONE_PIXEL = Layer("conv2d", Conv2D(act=RELU), (1, 1, 1, 128), (32, 1, 1, 128), y_zero=-128)
 SQUARE = Layer("conv2d", Conv2D(pad=ONE), (1, 8, 16, 8), (8, 3, 3, 8))
 HALVING = DepthwiseConv2D(Pair(2, 2), ONE, act=RELU)
 DEPTHWISE = Layer("depthwise_conv2d", HALVING, (1, 20, 20, 12), (3, 3, 12), y_zero=-128)
@@ -41,6 +42,8 @@ CASES = [
     ("tc_conv2d_s8_asm", SQUARE),
     ("tc_conv2d_s8_rolled_asm", SQUARE),
     ("tc_conv2d_s8_shared_asm", POINT),
+    ("tc_conv2d_s8_shared_long_asm", POINT),
+    ("tc_conv2d_s8_shared_long_asm", ONE_PIXEL),
     ("tc_conv2d_s8_shared_fpu_asm", POINT),
     ("tc_conv2d_s8_4x2_asm", POINT),
     ("tc_conv2d_3x3_s8_tiles4_asm", SQUARE),

@@ -2,9 +2,10 @@
 """The assembly of 1x1 weights for any number of channels and pixels: one function for many layers.
 
 Two pixels by four output channels, as `two_pixels.py`, but what that has as immediates is in registers: the stream
-begins with the numbers of input and output channels. Taps lie at the bottom of the stack, eight steps a turn. Where
-input channels are no multiple of four, the first four taps and those behind them overlap, and a tap's second place has
-weight 0. A last odd pixel is a pair with itself: both write the same outputs.
+begins with the numbers of input and output channels. Taps lie at the bottom of the stack, eight or sixteen steps a
+turn. Where input channels are no multiple of four, the first four taps and those behind them overlap, and a tap's
+second place has weight 0. A last odd pixel is gathered as a pair with itself, and multiplied as one, too, where no code
+is there for one, or channels are no multiple of four: both write the same outputs.
 
 The turns are a loop, which walks down to the stack pointer, so no register holds its end (`AnyShapeWriter`). Its loads
 are single ones to low registers, so they are short, and of four in a row three take one cycle each. Or the turns stand
@@ -21,25 +22,18 @@ from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import PACKED
 from tinyc.kernels.tile.groups import FIRST, PARAMETERS, SECOND, STREAM, PixelWork, Weights
-from tinyc.kernels.tile.layer import ANY_TAPS, ANY_TURN, WeightedLayer
+from tinyc.kernels.tile.layer import ANY_TAPS, WeightedLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Work, fpu_registers
 
 MOST_TAPS = ANY_TAPS[-1]
 _STEP_BYTES = 8
+_LONE_TURN = 8  # steps of a turn of a last odd pixel
 _WORDS = ("stream", "x", "n", "in_c", "out_c")
 # Where the last group with fewer channels begins; the taps of the first turn; outputs of the first pixel and of the
 # second; the end of the last group, if it is full; the channels of one that is not.
 _SPILLED = ("shorter", "turn", "first_y", "second_y", "end", "rest")
 _FPU_REGISTERS, _SCRATCH_FPU = 32, 16  # all, and those that no function need save
-
-
-@dataclass(frozen=True, slots=True)
-class AnyShapeWork(PixelWork):
-    """A last odd pixel takes as long as a pair."""
-
-    def of(self, pixels: int) -> Work:
-        return self.call + -(-pixels // 2) * self.pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +62,17 @@ class AnyShapeWriter:
         self.asm.reads_constants(STREAM)
         self.parameters = PARAMETERS[:-1]
 
-    def write(self) -> AnyShapeWork:
+    def write(self) -> PixelWork:
         """All of it; what it executes."""
         asm, rest, free = self.asm, self.layer.out_c % GROUP, self.registers.loads[-1]
+        makes_one = self.layer.tile.takes_one
         self._enter()
-        with asm.loop("pair", "pair", aligned=False):
+        asm.label("pair")
+        with asm.per("pair", "last"):
             self._gather()
+        if makes_one:
+            self._one_pixel()
+        with asm.per("pair"):
             asm.op("ldr", STREAM, self.frame.at("stream"))
             with asm.loop("group", self.layer.groups):
                 first = asm.lines
@@ -82,11 +81,7 @@ class AnyShapeWriter:
                 asm.op("cmp", free, STREAM)
                 asm.leave("blo.w", "rest") if rest else asm.branch("blo.w", "rest")
                 self._finish(GROUP)
-                asm.op("vmov", free, self._spill("end"))
-                asm.op("cmp", STREAM, free)
-                asm.op("vmov", self._spill("first_y"), self.registers.place)
-                asm.op("vmov", self._spill("second_y"), self._second_y)
-                asm.branch("bne.w", "group")
+                self._next_group("group", ("first_y", self.registers.place), ("second_y", self._second_y))
                 group_bytes = 4 * (asm.lines - first) - self._skipped_bytes
             asm.branch("b.w", "next")
             asm.label("rest")
@@ -98,9 +93,47 @@ class AnyShapeWriter:
             asm.op("subs", free, free, "#2")
             asm.op("str", free, self.frame.at("n"))
             asm.branch("bgt.w", "pair")
+        asm.label("done")
         asm.note("return")
         asm.restore()
-        return AnyShapeWork(asm.work(), asm.work("pair") - self.layer.groups * self._skipped(), Work(), group_bytes)
+        pair = asm.work("pair") - self.layer.groups * self._skipped()
+        last = asm.work("last") if makes_one and not rest else pair
+        return PixelWork(asm.work(), pair, last, group_bytes)
+
+    def _one_pixel(self) -> None:
+        """All channels of a last odd pixel, if they are a multiple of four. r5: pixels that are left."""
+        asm, free, turn = self.asm, self.registers.loads[-1], self.layer.tile.turn
+        with asm.per("pair", "last"):
+            asm.op("cmp", "r5", "#1")
+            asm.branch("bne.w", "two")
+        with asm.per("last"):
+            asm.op("vmov", free, self._spill("end"))
+            asm.op("cmp", free, "#0")
+            asm.branch("beq.w", "two")
+            asm.op("ldr", STREAM, self.frame.at("stream"))
+            with asm.loop("lone_group", self.layer.groups):
+                asm.note("products: a pixel by four channels")
+                asm.load_multiple(STREAM, self.registers.first)
+                asm.op("vmov", self.registers.place, self._spill("turn"))
+                asm.add(self.registers.place, self.registers.place, _STEP_BYTES * (turn - _LONE_TURN))
+                with asm.loop("lone_steps", self.layer.steps // _LONE_TURN):
+                    for step in range(0, _LONE_TURN, 2):
+                        places = _STEP_BYTES * step, _STEP_BYTES * (_LONE_TURN - 1 - step)
+                        asm.piece(_two_steps, self.registers, *places)
+                    self._next_turn("lone_steps", _LONE_TURN)
+                self._finish(GROUP, pixels=1)
+                self._next_group("lone_group", ("first_y", self.registers.place))
+            asm.branch("b.w", "done")
+        asm.label("two")
+
+    def _next_group(self, again: str, *outputs: tuple[str, str]) -> None:
+        """To the next four channels, if there are some. outputs: where registers of outputs wait."""
+        asm, free = self.asm, self.registers.loads[-1]
+        asm.op("vmov", free, self._spill("end"))
+        asm.op("cmp", STREAM, free)
+        for name, register in outputs:
+            asm.op("vmov", self._spill(name), register)
+        asm.branch("bne.w", again)
 
     def _spill(self, name: str) -> str:
         return f"s{self.first_spill + _SPILLED.index(name)}"
@@ -127,9 +160,9 @@ class AnyShapeWriter:
         asm.op("ldr", "r1", "[r1]")
         for register, name in zip((STREAM, "r1", "r3", "r4", "r5"), _WORDS, strict=True):
             asm.op("str", register, self.frame.at(name))
-        asm.op("add", "r6", "r4", f"#{2 * ANY_TURN - 1}")
-        asm.op("lsr", "r6", "r6", f"#{(2 * ANY_TURN).bit_length() - 1}")
-        asm.op("lsl", "r6", "r6", f"#{(ANY_TURN * _STEP_BYTES).bit_length() - 1}")
+        asm.op("add", "r6", "r4", f"#{2 * self.layer.tile.turn - 1}")
+        asm.op("lsr", "r6", "r6", f"#{(2 * self.layer.tile.turn).bit_length() - 1}")
+        asm.op("lsl", "r6", "r6", f"#{(self.layer.tile.turn * _STEP_BYTES).bit_length() - 1}")
         self._begin_of_steps()
         asm.op("add", "r6", "r6", f"#{4 * (GROUP + requant.words(GROUP))}")
         asm.op("lsr", "r7", "r5", "#2")
@@ -146,7 +179,7 @@ class AnyShapeWriter:
     def _begin_of_steps(self) -> None:
         """Keeps where the steps begin. r6: bytes of the taps."""
         self.asm.op("add", "r7", "sp", "r6")
-        self.asm.op("sub", "r7", "r7", f"#{_STEP_BYTES * ANY_TURN}")
+        self.asm.op("sub", "r7", "r7", f"#{_STEP_BYTES * self.layer.tile.turn}")
         self.asm.op("vmov", self._spill("turn"), "r7")
 
     def _gather(self) -> None:
@@ -202,33 +235,40 @@ class AnyShapeWriter:
 
     def _steps(self) -> None:
         asm, place = self.asm, self.registers.place
-        turn_bytes = f"#{_STEP_BYTES * ANY_TURN}"
+        turn = self.layer.tile.turn
         asm.op("vmov", place, self._spill("turn"))
-        with asm.loop("steps", self.layer.steps // ANY_TURN):
-            for step in range(ANY_TURN):
-                asm.piece(_step, self.registers, _STEP_BYTES * step, _STEP_BYTES * (ANY_TURN - 1 - step))
-            asm.op("adds", STREAM, STREAM, turn_bytes)
-            asm.op("cmp", "sp", place)
-            asm.op("sub.w", place, place, turn_bytes)
-            asm.branch("bne.w", "steps")
+        with asm.loop("steps", self.layer.steps // turn):
+            for step in range(turn):
+                asm.piece(_step, self.registers, _STEP_BYTES * step, _STEP_BYTES * (turn - 1 - step))
+            self._next_turn("steps", turn)
 
-    def _finish(self, channels: int) -> None:
+    def _next_turn(self, again: str, steps: int) -> None:
+        """To the next turn of so many steps, if there is one."""
+        asm, place, turn_bytes = self.asm, self.registers.place, f"#{_STEP_BYTES * steps}"
+        asm.op("adds", STREAM, STREAM, turn_bytes)
+        asm.op("cmp", "sp", place)
+        asm.op("sub.w", place, place, turn_bytes)
+        asm.branch("bne.w", again)
+
+    def _finish(self, channels: int, pixels: int = 2) -> None:
         """Scales and stores the accumulators, with fewer than four as many as there are; registers of outputs: behind
         those stored. No store stands right behind another."""
-        asm, requant, places = self.asm, self.layer.requant, (self.registers.place, self._second_y)
+        asm, requant = self.asm, self.layer.requant
         first, second = self.registers.first, self.registers.second
+        accs = (first, second)[:pixels]
+        places = (self.registers.place, self._second_y)[:pixels]
         loads = self.registers.loads[requant.constants == 3 :]
         for position, constants in enumerate(requant.constants_in_turn(asm, STREAM, loads, channels, later=first[0])):
             asm.note(f"channel {position} of four: requantize and store")
-            temp = second[0] if position else self.registers.place
-            for acc, y in zip((first, second), places, strict=True):
+            temp = second[0] if position or pixels == 1 else self.registers.place
+            for acc, y in zip(accs, places, strict=True):
                 below = acc[position + 1] if position + 1 < GROUP else ""
                 free = constants[1] if acc is second and requant.base is None else temp
                 requant.emit(asm, position, acc[position], below, constants, free)
                 if position:
                     asm.op("strb", acc[position], f"[{y}], #1")
             if position == 0:
-                for acc, y, name in zip((first, second), places, ("first_y", "second_y"), strict=True):
+                for acc, y, name in zip(accs, places, ("first_y", "second_y")[:pixels], strict=True):
                     asm.op("vmov", y, self._spill(name))
                     asm.op("strb", acc[0], f"[{y}], #1")
             if channels < GROUP and position + 1 < channels:
@@ -251,6 +291,22 @@ def _step(asm: Asm, registers: TileRegisters, weights_at: int, taps_at: int) -> 
             asm.op("smlad", accs[channel], tap, w, accs[channel])
 
 
+def _two_steps(asm: Asm, registers: TileRegisters, weights_at: int, taps_at: int) -> None:
+    """Four taps of a pixel times the weights of four channels. weights_at, taps_at: bytes behind their places; the
+    second step's taps are before the first's."""
+    taps, weights = registers.second[:2], registers.loads
+    for tap, at in zip(taps, (taps_at, taps_at - _STEP_BYTES), strict=True):
+        asm.op("ldr", tap, f"[{registers.place}, #{at}]" if at else f"[{registers.place}]")
+    for i, register in enumerate(weights):
+        asm.op("ldr", register, f"[{STREAM}, #{weights_at + 4 * i}]" if weights_at + i else f"[{STREAM}]")
+    for step, tap in enumerate(taps):
+        for channel, acc in enumerate(registers.first):
+            w = weights[2 * step + channel // 2]
+            if channel % 2:
+                asm.op("sxtb16", w, w)
+            asm.op("smlad", acc, tap, w, acc)
+
+
 class StraightWriter(AnyShapeWriter):
     """The same with the steps of the most taps one after the other, for as many taps as fit before them."""
 
@@ -262,7 +318,7 @@ class StraightWriter(AnyShapeWriter):
     def _begin_of_steps(self) -> None:
         asm = self.asm
         asm.constant("r7", self._turn_bytes)
-        asm.op("lsr", "r8", "r6", f"#{(ANY_TURN * _STEP_BYTES).bit_length() - 1}")
+        asm.op("lsr", "r8", "r6", f"#{(self.layer.tile.turn * _STEP_BYTES).bit_length() - 1}")
         asm.op("rsb", "r8", "r8", f"#{self._turns}")
         asm.address("r9", "steps", comes_back=False)
         asm.op("mla", "r7", "r7", "r8", "r9")
@@ -276,12 +332,16 @@ class StraightWriter(AnyShapeWriter):
         asm.go_on("steps", "ldr", "pc", self.frame.at("entry"))
         asm.label("steps", aligned=True)
         for turn in reversed(range(self._turns)):
-            asm.piece(_turn, turn, self.first_spill // 2, self.layer.requant)
+            asm.piece(_turn, self._steps_of(turn), self.first_spill // 2, self.layer.requant)
+
+    def _steps_of(self, turn: int) -> range:
+        size = self.layer.tile.turn
+        return range(turn * size, (turn + 1) * size)
 
     @property
     def _turns(self) -> int:
         """Of the most taps."""
-        return self.layer.any_taps // 2 // ANY_TURN
+        return self.layer.any_taps // 2 // self.layer.tile.turn
 
     @property
     def _turn_bytes(self) -> int:
@@ -290,22 +350,22 @@ class StraightWriter(AnyShapeWriter):
 
     @property
     def _skipped_bytes(self) -> int:
-        return self._turn_bytes * (self._turns - self.layer.steps // ANY_TURN)
+        return self._turn_bytes * (self._turns - self.layer.steps // self.layer.tile.turn)
 
     def _skipped(self) -> Work:
-        turns = range(self.layer.steps // ANY_TURN, self._turns)
+        turns = range(self.layer.steps // self.layer.tile.turn, self._turns)
         return sum((self._alone(turn).work() for turn in turns), Work())
 
     def _alone(self, turn: int) -> Asm:
         asm = Asm(self.layer.core)
-        asm.piece(_turn, turn, self.first_spill // 2, self.layer.requant)
+        asm.piece(_turn, self._steps_of(turn), self.first_spill // 2, self.layer.requant)
         return asm
 
 
-def _turn(asm: Asm, turn: int, held: int, requant: Requantization) -> None:
-    """Eight steps, the last one first; the taps of the first `held` of all steps are in registers of the FPU."""
-    weights = Weights(asm, ("r9", "r10", "r11"), ANY_TURN * PACKED.words_per_step)
-    for step in reversed(range(turn * ANY_TURN, (turn + 1) * ANY_TURN)):
+def _turn(asm: Asm, steps: range, held: int, requant: Requantization) -> None:
+    """Some steps, the last one first; the taps of the first `held` of all steps are in registers of the FPU."""
+    weights = Weights(asm, ("r9", "r10", "r11"), len(steps) * PACKED.words_per_step)
+    for step in reversed(steps):
         load: tuple[str, ...] = ("ldrd", "r12", "r14", f"[sp, #{_STEP_BYTES * step}]" if step else "[sp]")
         if step < held:
             load = ("vmov", "r12", "r14", f"s{2 * step}", f"s{2 * step + 1}")

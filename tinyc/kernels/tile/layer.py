@@ -20,17 +20,16 @@ _UNROLLED_BYTES = 160  # of taps per pixel, gathered without a loop
 
 ANY_TAPS = (128, 256)  # that functions for any number of channels have room for
 _ANY_CHANNELS = 129  # by which code for any number of channels is ordered: groups of four, and one that is not full
-ANY_TURN = 8  # steps of a turn of the loop for any number of channels
 
 
-def _overlapping(taps: int) -> tuple[int, ...]:
+def _overlapping(taps: int, turn: int) -> tuple[int, ...]:
     """The tap of every half step for any number of channels: fours of which the first overlaps with the second where
-    taps are no multiple of four, filled to whole turns; steps in reverse."""
+    taps are no multiple of four, filled to whole turns of so many steps; steps in reverse."""
     begin = range(taps % 4 or 4, taps, 4)
     fours = [0, *begin]
     places = [at + i for at in fours for i in (0, 2, 1, 3)]
     places[4:] = [tap if tap >= 4 else -1 for tap in places[4:]]
-    places += [-1] * (-len(places) % (2 * ANY_TURN))
+    places += [-1] * (-len(places) % (2 * turn))
     steps = [places[i : i + 2] for i in range(0, len(places), 2)]
     return tuple(tap for step in reversed(steps) for tap in step)
 
@@ -126,7 +125,7 @@ class WeightedLayer:
         Four taps go as (0, 2), (1, 3), since that is how SXTB16 unpacks a word.
         """
         if self.tile.of_any:
-            return _overlapping(self.row_taps)
+            return _overlapping(self.row_taps, self.tile.turn)
         places: list[int] = []
         tails: list[int] = []
         start = 0

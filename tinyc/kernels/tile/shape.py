@@ -17,7 +17,8 @@ class Tile:
     """Pixels by channels. Taps of more than a stack's immediates reach are in scratch all the same.
 
     short: all steps are a loop, that a small cache holds the code of four channels. of_any: the code is the same for
-    any number of channels of 1x1 weights.
+    any number of channels of 1x1 weights; turn: then the steps that are written one after the other, a power of two.
+    takes_one: whether such code makes a single pixel for less than two.
     """
 
     pixels: int
@@ -25,6 +26,8 @@ class Tile:
     inputs: Inputs
     short: bool = False
     of_any: bool = False
+    turn: int = 8
+    takes_one: bool = False
 
     def text(self, inputs: Inputs, weights: str) -> str:
         """In words. inputs: where taps wait after all."""
@@ -52,6 +55,7 @@ TWO_PIXELS = Tile(2, 4, "stack")
 TWO_PIXELS_FPU = Tile(2, 4, "FPU registers")
 TWO_PIXELS_SHORT = Tile(2, 4, "scratch", short=True)
 TWO_PIXELS_OF_ANY = Tile(2, 4, "stack", of_any=True)
+TWO_PIXELS_OF_ANY_LONG = Tile(2, 4, "stack", of_any=True, turn=16, takes_one=True)
 TWO_PIXELS_OF_ANY_FPU = Tile(2, 4, "FPU registers", of_any=True)
 FOUR_PIXELS = Tile(4, 2, "stack", short=True)
 ONE_PIXEL = Tile(1, 4, "scratch")

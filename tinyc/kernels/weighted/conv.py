@@ -28,6 +28,7 @@ from tinyc.kernels.tile.shape import (
     TWO_PIXELS_FPU,
     TWO_PIXELS_OF_ANY,
     TWO_PIXELS_OF_ANY_FPU,
+    TWO_PIXELS_OF_ANY_LONG,
     TWO_PIXELS_SHORT,
     Tile,
 )
@@ -59,7 +60,7 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
         packing=packing,
         requant=finish.requant,
         core=site.core,
-        room=_widest(site) if tile == TWO_PIXELS_OF_ANY else 0,
+        room=_widest(site) if tile.of_any and tile.inputs == "stack" else 0,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     along = RowWalk(pieces, window.kernel.h, layer.pixel_bytes, window.pad.left * in_c)
@@ -69,7 +70,7 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
 def of_row(tile: Tile, pixels: int) -> Tile:
     """The tile of rows of so many pixels: a single one has no second beside it."""
     single = ONE_PIXEL_SHORT if tile.short else ONE_PIXEL
-    return single if pixels == 1 else tile
+    return single if pixels == 1 and not tile.takes_one else tile
 
 
 def _widest(site: Site) -> int:
@@ -128,10 +129,14 @@ def is_in_fours(site: Site) -> bool:
 
 
 def is_pointwise(site: Site) -> bool:
-    """1x1 weights of stride 1 without padding, 8 to 256 input channels, at least 4 output channels, several pixels"""
+    """1x1 weights of stride 1 without padding, 8 to 256 input channels, at least 4 output channels"""
     out_c, k_h, k_w, in_c = site.x(1).shape
-    several = site.y().elements > out_c
-    return Window.of(site.attrs, k_h, k_w) == POINT and 8 <= in_c <= MOST_TAPS and out_c >= GROUP and several
+    return Window.of(site.attrs, k_h, k_w) == POINT and 8 <= in_c <= MOST_TAPS and out_c >= GROUP
+
+
+def fills_long_turns(site: Site) -> bool:
+    """input channels that fill turns of 16 steps as well as turns of 8"""
+    return -(-site.x(1).shape[3] // (2 * TWO_PIXELS_OF_ANY.turn)) % 2 == 0
 
 
 def keeps_sizes(site: Site) -> bool:
@@ -143,8 +148,9 @@ _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
     TWO_PIXELS: (),
     TWO_PIXELS_FPU: (on_stack,),
     TWO_PIXELS_SHORT: (on_stack_or_alone, is_long),
-    TWO_PIXELS_OF_ANY: (is_pointwise,),
-    TWO_PIXELS_OF_ANY_FPU: (is_pointwise, keeps_sizes),
+    TWO_PIXELS_OF_ANY: (is_pointwise, has_pairs),
+    TWO_PIXELS_OF_ANY_LONG: (is_pointwise, fills_long_turns),
+    TWO_PIXELS_OF_ANY_FPU: (is_pointwise, has_pairs, keeps_sizes),
     FOUR_PIXELS: (is_in_fours,),
 }
 
