@@ -35,6 +35,7 @@ from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
 from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
+from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
@@ -91,7 +92,8 @@ def layer_of(site: Site, p: ConvParams, finish: Finish, bits: int) -> RowLayer:
     window = Window.of(p.attrs, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     sizes = (in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels)
-    return RowLayer(*sizes, finish.requant, site.core, bits)
+    fpu = "fpu" in site.isa and isinstance(site.core, ThreeStage)
+    return RowLayer(*sizes, finish.requant, site.core, bits, fpu)
 
 
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -162,9 +164,9 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
     on_stack = layer.k_h * layer.columns if layer.on_stack else 0
     portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
-    where = "on the stack" if layer.on_stack else "in scratch"
+    where = "in FPU registers" if layer.in_fpu else "on the stack" if layer.on_stack else "in scratch"
     tile = tile_text(2, 1, f"planes {where}", f"{IN_PLANES[layer.bits].weights}, in registers")
-    return LayerFunction(contract, fast, portable, tile=tile).named(stem, "tc_depthwise_planes.h")
+    return LayerFunction(contract, fast, portable, fpu=layer.in_fpu, tile=tile).named(stem, "tc_depthwise_planes.h")
 
 
 KERNELS = tuple(kernel.with_row_forms(row_forms) for kernel in depthwise.kernels("tc_depthwise_conv2d_s8_asm", WIDE))

@@ -13,12 +13,14 @@ PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB
 SHORT = 5  # outputs of a row
 _RESIDENT_WORDS = 5  # weight words of a channel that registers hold
+_FPU_REGISTERS = 16  # that a function need not save
 _STACK_BYTES = 256  # of planes that lie on the stack: no more than what the pixel pairs of a 1x1 layer take there
 
 
 @dataclass(frozen=True)
 class RowLayer:
-    """What the code of a row depends on. Columns are counted from the left padding on. bits: of a weight in flash."""
+    """What the code of a row depends on. Columns are counted from the left padding on. bits: of a weight in flash.
+    fpu: whether moves from and to registers of an FPU take less than loads and stores."""
 
     in_w: int
     out_w: int
@@ -30,6 +32,7 @@ class RowLayer:
     requant: Requantization
     core: Core
     bits: int = 16
+    fpu: bool = False
 
     @property
     def as_planes(self) -> PlaneLayer:
@@ -86,6 +89,27 @@ class RowLayer:
     @property
     def scratch_bytes(self) -> int:
         return 0 if self.on_stack else self.plane_bytes
+
+    @property
+    def in_fpu(self) -> bool:
+        """Whether registers of the FPU hold all words of four channels that are not padding."""
+        return self.fpu and self.is_short and 2 * len(self._held_words) <= _FPU_REGISTERS
+
+    @property
+    def _held_words(self) -> list[int]:
+        """Words of `macs` that are not padding, in the order of their places."""
+        words = range(self.columns + self.chunks * self.has_single)
+        return sorted((word for word in words if not self.is_padding(word)), key=self.place)
+
+    def fpu_place(self, word: int, pair: int) -> int:
+        """The number of the FPU's register with a word of `macs`, of channels 0 and 1, or of 2 and 3."""
+        held = self._held_words
+        return pair * len(held) + held.index(word)
+
+    @property
+    def stack_bytes(self) -> int:
+        """Of planes on the stack."""
+        return self.plane_bytes if self.on_stack and not self.in_fpu else 0
 
     @property
     def weight_words(self) -> int:

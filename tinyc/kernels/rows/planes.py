@@ -4,10 +4,14 @@
 Bytes of four channels at a time are brought together on the stack (of long rows in scratch), then each channel makes
 its outputs. Two kernel rows lie over each other, a word per column; a third row lies by pairs of columns. So an output
 takes five multiplications for 3x3 taps. A word has bytes of two channels, and SXTB16 takes out those of one. Each word
-is loaded once for all outputs that registers have room for: a whole row of up to five, else a few at a time:
+is loaded once for all outputs that registers have room for: a whole row of up to five, else a few at a time. Few words
+wait in registers of the FPU, not on the stack.
 
-    r0 ... r4 accumulators (of long rows r0 is the output), r5 ... r9 weights, r10 r11 columns and constants,
-    r12 what is padding (of long rows the planes), r14 stream.
+    r0 ... r9 accumulators and weights (of long rows the first accumulator's is the output), r10 r11 columns and
+    constants, r12 what is padding (of long rows the planes), r14 stream.
+
+Weights come before a start value where they are narrow, behind it where not, so LDM asks for the lower registers for
+what comes first.
 
 All bytes of four channels are read before their outputs are written, so the output row may be an input row.
 """
@@ -23,8 +27,7 @@ from tinyc.kernels.rows.plane_layer import PAIR_REACH, RowLayer
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm, Naked, Work
 
-_SUMS = ("r0", "r1", "r2", "r3", "r4")
-_WEIGHTS = ("r5", "r6", "r7", "r8", "r9")
+_LOW, _HIGH = ("r0", "r1", "r2", "r3", "r4"), ("r5", "r6", "r7", "r8", "r9")
 _COLUMNS = ("r10", "r11")
 _TOGETHER = 3  # of what registers hold, in a turn of the loop over a long row
 _ROR = ((), ("ror #8",))  # of SXTB16, for the even and the odd channel of a word
@@ -44,8 +47,10 @@ class _Writer:
         self.layer = layer
         self.asm = Asm(layer.core)
         words = (*("first", "second", "third")[: layer.k_h], "channel", "y", "out", "z", "planes", "end")
-        self.frame = Frame(words, above=layer.plane_bytes if layer.on_stack else 0, first="[sp, #0]")
+        self.frame = Frame(words, above=layer.stack_bytes, first="[sp, #0]")
         self.at = self.frame.at
+        self.sums, self.weights = (_LOW, _HIGH) if layer.bits == 16 else (_HIGH, _LOW)
+        self.out = self.weights[0] if layer.is_short else self.sums[0]
 
     def write(self) -> Asm:
         layer, asm = self.layer, self.asm
@@ -107,10 +112,11 @@ class _Writer:
         asm.op("str", y, self.at("out"))
         asm.op("add", channel, channel, f"#{GROUP}")
         asm.op("str", channel, self.at("channel"))
-        self._to_planes("r3")
         chunks = [chunk for chunk in range(layer.chunks) if self._real(chunk)]
-        if chunks[0]:
-            asm.op("add", "r3", "r3", f"#{chunks[0] * layer.chunk_bytes}")
+        if not layer.in_fpu:
+            self._to_planes("r3")
+            if chunks[0]:
+                asm.op("add", "r3", "r3", f"#{chunks[0] * layer.chunk_bytes}")
         for chunk in chunks:
             self._chunk(chunk, last=chunk == chunks[-1])
 
@@ -135,9 +141,30 @@ class _Writer:
             asm.op("pkhtb", "r10", "r9", "r6", "asr #16")
             asm.op("pkhbt", "r6", "r6", "r9", "lsl #16")
             halves = [[*halves[0], "r6"], [*halves[1], "r10"]]
-        if len(columns) == 2:
+        if layer.in_fpu:
+            words = [2 * chunk + i for i in columns] + [layer.columns + chunk] * layer.has_single
+            for pair, half in enumerate(halves):
+                self._move([(layer.fpu_place(word, pair), half[i]) for i, word in enumerate(words)], to_core=False)
+        elif len(columns) == 2:
             asm.op("stm", "r3" if last else "r3!", "{" + ", ".join(halves[0] + halves[1]) + "}")
-            return
+        else:
+            self._store_column(columns, halves)
+            if not last:
+                asm.op("add", "r3", "r3", f"#{layer.chunk_bytes}")
+
+    def _move(self, pairs: Sequence[tuple[int, str]], to_core: bool) -> None:
+        """Between registers of the FPU, by number, and of the core."""
+        left = list(pairs)
+        while left:
+            (first, register), *others = left
+            beside = others[:1] if others and others[0][0] == first + 1 else []
+            single, core = [f"s{first + i}" for i in range(1 + len(beside))], [register, *(name for _, name in beside)]
+            self.asm.op("vmov", *(core + single if to_core else single + core))
+            left = left[1 + len(beside) :]
+
+    def _store_column(self, columns: Sequence[int], halves: Sequence[Sequence[str]]) -> None:
+        """The words of a chunk with one column in the image, to the planes at r3."""
+        layer, asm = self.layer, self.asm
         at = 4 * columns[0]
         for half in halves:
             if len(half) == 2 and columns == [1]:
@@ -146,8 +173,6 @@ class _Writer:
                 for register, offset in zip(half, (at, at + 8 - 4 * columns[0]), strict=False):
                     asm.op("str", register, f"[r3, #{offset}]")
             at += layer.beside
-        if not last:
-            asm.op("add", "r3", "r3", f"#{layer.chunk_bytes}")
 
     def _load(self, register: str, pointer: str, column: int) -> None:
         """Four channels of a column."""
@@ -167,21 +192,21 @@ class _Writer:
             asm.label(f"channel{channel}")
             self._weights()
             self._products(Cursor(asm, "sp", 0, PAIR_REACH), channel, 0, layer.out_w)
-            asm.op("ldr", "r5", self.at("out"))
-            self._finish(_SUMS[-layer.out_w :], ("r6", "r7", "r8", "r9"), channel, last=True)
+            asm.op("ldr", self.out, self.at("out"))
+            self._finish(self.sums[-layer.out_w :], self.weights[1:], channel, last=True)
 
     def _halves(self) -> None:
         """Longer rows: two channels, then the other two."""
-        layer, asm = self.layer, self.asm
+        layer, asm, out = self.layer, self.asm, self.out
         self._to_planes("r12")
-        asm.op("ldr", "r0", self.at("out"))
+        asm.op("ldr", out, self.at("out"))
         if layer.rest:
             self._compare_channel()
             asm.branch("bne", "full", taken=layer.groups - 1)
             if layer.rest < 3:
                 asm.note("the last channels: the first of them, or the first two, are done")
                 asm.op("add", "r12", "r12", f"#{layer.beside}")
-                asm.op("add", "r0", "r0", "#2")
+                asm.op("add", out, out, "#2")
             if layer.rest % 2:
                 asm.branch("b.w", "second")
             asm.label("full")
@@ -191,14 +216,14 @@ class _Writer:
                     asm.label("second")
                 self._long_row(channel)
             asm.op("add", "r12", "r12", f"#{layer.beside}")
-            asm.op("add", "r0", "r0", "#2")
+            asm.op("add", out, out, "#2")
             asm.op("ldr", "r1", self.at("out"))
             asm.op("add", "r1", "r1", f"#{GROUP}")
-            asm.until_equal("r0", "r1", "half")
+            asm.until_equal(out, "r1", "half")
 
     def _long_row(self, channel: int) -> None:
         """A channel, some outputs at a time: three times as many are a turn of a loop, where there are several."""
-        layer, asm = self.layer, self.asm
+        layer, asm, out = self.layer, self.asm, self.out
         self._weights()
         turns = layer.out_w // (_TOGETHER * self._together)
         looped = turns > 1 and self._together * layer.stride_w % 2 == 0
@@ -209,7 +234,7 @@ class _Writer:
             asm.op("str", "r10", self.at("end"))
             with asm.loop(f"outputs{channel}", turns):
                 self._outputs(channel, 0, turn)
-                asm.add("r0", "r0", outputs)
+                asm.add(out, out, outputs)
                 asm.add("r12", "r12", columns)
                 asm.op("ldr", "r10", self.at("end"))
                 asm.until_equal("r12", "r10", f"outputs{channel}")
@@ -217,7 +242,7 @@ class _Writer:
         self._outputs(channel, done * turn, layer.out_w, done * turn)
         if done * turn == layer.out_w:
             asm.op("add", "r14", "r14", f"#{4 * layer.requant.constants}")
-        asm.add("r0", "r0", -done * outputs, "r10")
+        asm.add(out, out, -done * outputs, "r10")
         asm.add("r12", "r12", -done * columns, "r10")
 
     @property
@@ -229,21 +254,21 @@ class _Writer:
     @property
     def _together(self) -> int:
         """Outputs of long rows whose sums registers hold."""
-        return len(_SUMS) + 1 - self._needs
+        return len(self.sums) + 1 - self._needs
 
     def _outputs(self, channel: int, first: int, end: int, begin: int = 0) -> None:
-        """Outputs `first` to `end` of a long row; r0 and r12 are at output `begin`."""
+        """Outputs `first` to `end` of a long row; the output and r12 are at output `begin`."""
         layer, asm = self.layer, self.asm
         planes = Cursor(asm, "r12", 0, PAIR_REACH)
         start = 4 if layer.bits < 16 else 4 * (1 + layer.weight_words)
         for at in range(first, end, self._together):
             count = min(self._together, end - at)
             if at or end < layer.out_w:
-                asm.op("ldr", _SUMS[-1], f"[r14, #-{start}]")
+                asm.op("ldr", self.sums[-1], f"[r14, #-{start}]")
             self._products(planes, channel, at, count, begin * layer.stride_w // 2 * layer.chunk_bytes)
-            free = (*_SUMS[1 : self._needs - 1], *_COLUMNS)
+            free = (*self.sums[1 : self._needs - 1], *_COLUMNS)
             place = channel + (at - begin) * layer.channels
-            self._finish(_SUMS[-count:], free, place, last=at + count == layer.out_w)
+            self._finish(self.sums[-count:], free, place, last=at + count == layer.out_w)
         planes.move(0)
 
     def _compare_channel(self) -> None:
@@ -256,20 +281,22 @@ class _Writer:
         """Of a channel, and its start value in the last accumulator."""
         layer, asm = self.layer, self.asm
         asm.note("a channel: its start value and weights")
-        weights = _WEIGHTS[: layer.weight_words]
-        if layer.bits < 16:
-            packed, mask = _SUMS[1 : 1 + layer.stored_words], _COLUMNS[0]
-            asm.load_multiple("r14", (*packed, _SUMS[-1]))
-            asm.op("mov", mask, f"#{MASKS[layer.bits]:#x}")
-            tops(asm, weights, packed, mask, layer.bits)
-        else:
-            asm.load_multiple("r14", (_SUMS[-1], *weights))
+        weights = self.weights[: layer.weight_words]
+        if layer.bits == 16:
+            asm.load_multiple("r14", (self.sums[-1], *weights))
+            return
+        each = 16 // layer.bits
+        packed = [weights[min(first + each, len(weights)) - 1] for first in range(0, len(weights), each)]
+        asm.load_multiple("r14", (*packed, self.sums[-1]))
+        asm.op("mov", _COLUMNS[0], f"#{MASKS[layer.bits]:#x}")
+        alone = len(weights) % each == 1  # nothing is beside the weights of the last word
+        tops(asm, weights[: len(weights) - alone], packed, _COLUMNS[0], layer.bits)
 
     def _products(self, planes: Cursor, channel: int, first: int, outputs: int, begin: int = 0) -> None:
         """All of some outputs: each word is loaded once. begin: the byte of the planes that `planes` is at."""
         layer, asm = self.layer, self.asm
         macs = layer.macs(first, outputs)
-        sums, begun = _SUMS[-outputs:], set[int]()
+        sums, begun = self.sums[-outputs:], set[int]()
         asm.note("products")
         for words in _by_pairs(layer, list(dict.fromkeys(mac.x for mac in macs))):
             registers = self._load_words(planes, channel, words, begin)
@@ -278,7 +305,7 @@ class _Writer:
                 if mac.x in words:
                     to = sums[mac.out]
                     x = registers[words.index(mac.x)]
-                    steps.append((mac.op, to, x, _WEIGHTS[mac.w], to if mac.out in begun else _SUMS[-1]))
+                    steps.append((mac.op, to, x, self.weights[mac.w], to if mac.out in begun else self.sums[-1]))
                     begun.add(mac.out)
             asm.piece(multiply, tuple(steps))
 
@@ -290,7 +317,10 @@ class _Writer:
         top = self.frame.top if planes.register == "sp" else -begin
         places = [top + layer.place(word) + channel // 2 * layer.beside for word in words]
         registers = _COLUMNS[: len(words)]
-        if len(places) == 2 and places[1] == places[0] + 4:
+        if layer.in_fpu:
+            numbers = [layer.fpu_place(word, channel // 2) for word in words]
+            self._move(list(zip(numbers, registers, strict=True)), to_core=True)
+        elif len(places) == 2 and places[1] == places[0] + 4:
             asm.op("ldrd", *registers, planes.at(places[0]))
         else:
             for register, place in zip(registers, places, strict=True):
@@ -309,10 +339,9 @@ class _Writer:
         if requant.base is not None:
             constants = (free[0], free[1])
             requant.load_base(asm, free[1])
-        out = "r5" if layer.is_short else "r0"
         for i in requant.emit_each(asm, sums, constants, free[-1]):
             place = at + i * layer.channels
-            asm.op("strb", sums[i], f"[{out}, #{place}]" if place else f"[{out}]")
+            asm.op("strb", sums[i], f"[{self.out}, #{place}]" if place else f"[{self.out}]")
 
     def _next_group(self) -> None:
         layer, asm = self.layer, self.asm
