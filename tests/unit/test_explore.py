@@ -15,8 +15,9 @@ from test_estimate import network
 
 from tinyc.base.errors import TinycError
 from tinyc.cli.main import main
+from tinyc.explain.points import Point, pick
 from tinyc.options.build import Options, Prefer
-from tinyc.pipeline.exploring import Point, _is_best, explore_model, pick
+from tinyc.pipeline.exploring import _is_best, explore_model
 from tinyc.pipeline.progress import Progress
 
 

@@ -19,9 +19,10 @@ from tinyc.cli.running import run_stages
 from tinyc.explain.drawing import check_format
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.memory_plot import plot_map
+from tinyc.explain.points import pick
 from tinyc.options.build import Options
 from tinyc.pipeline.estimating import MappedEstimate, estimate_model, map_model
-from tinyc.pipeline.exploring import explore_model, pick
+from tinyc.pipeline.exploring import explore_model
 from tinyc.pipeline.fronting import front_of_model
 from tinyc.pipeline.progress import Progress
 from tinyc.verify.front import ModelFront

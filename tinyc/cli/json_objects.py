@@ -25,12 +25,12 @@ from tinyc.explain.cycles.profile import Profile
 from tinyc.explain.estimate import Estimate
 from tinyc.explain.inspection import Inspection
 from tinyc.explain.memory_map import MemoryMap
+from tinyc.explain.points import Point
 from tinyc.explain.words import Meaning
 from tinyc.flash.jobs import FlashResult
 from tinyc.package.link import LinkedModels
 from tinyc.pipeline.device_run import BoardRun
 from tinyc.pipeline.doctor import Finding
-from tinyc.pipeline.exploring import Point
 from tinyc.pipeline.hearing import Hearing
 from tinyc.pipeline.looking import Looking
 from tinyc.pipeline.quantizing import QuantizeReport

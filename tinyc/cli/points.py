@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.cli.listing import SENTENCE, Listing, figures, text
 from tinyc.cli.output import Output, plural
 from tinyc.explain.front_plot import PlotPoint, plot_front
-from tinyc.pipeline.exploring import Point, pick
+from tinyc.explain.points import Point, pick
 
 
 def show_points(out: Output, model: Path, points: Sequence[Point], wish: str | None, *, everything: bool) -> None:
