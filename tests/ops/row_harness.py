@@ -43,7 +43,7 @@ def cases(
     only of kernels for cores without DSP instructions, or only of others.
     """
     (node,) = graph.nodes
-    site, op = Site(graph, node, numerics), all_ops()[node.op]
+    site, op = Site(graph, node, numerics, isa=isa), all_ops()[node.op]
     if all_forms:
         offered = [(c.kernel, form) for c in candidates(graph, isa, numerics)[node.name] for form in row_forms(c)]
     else:

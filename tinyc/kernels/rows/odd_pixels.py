@@ -23,14 +23,15 @@ _MOST_BYTES = 256  # of a pixel and its outputs: two lie on the stack
 def two_rows(
     work: layer.WeightedPlan, tile: Tile, family: str, x_zero: int, in_place: tuple[int, ...]
 ) -> RowForm | None:
-    """The form, of pixels next to each other; None where rows are even, or alone, or taps do not lie on the stack.
+    """The form, of pixels and rows next to each other; None where rows are even, or alone, or taps do not lie on the
+    stack.
 
     tile: of two pixels; that of the work is of one where a row is one.
     """
     if work.pixels == 1:
         work = replace(work, layer=replace(work.layer, tile=tile))
     one, rows, pixels, (in_c, out_c) = work.layer, work.rows, work.pixels, (work.layer.row_taps, work.layer.out_c)
-    beside = work.is_direct and one.k_h == 1 and one.pixel_bytes == in_c and tile.pixels == 2
+    beside = work.is_direct and one.k_h == rows.stride == 1 and one.pixel_bytes == in_c and tile.pixels == 2
     if not beside or pixels % 2 == 0 or rows.out_h < 2 or work.scratch_bytes or max(in_c, out_c) > _MOST_BYTES:
         return None
     count = work.code[1]

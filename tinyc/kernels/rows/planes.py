@@ -121,7 +121,8 @@ class _Writer:
             self._chunk(chunk, last=chunk == chunks[-1])
 
     def _real(self, chunk: int) -> list[int]:
-        return [i for i in range(2) if self.layer.is_real(2 * chunk + i)]
+        """Columns of a chunk that are in the image and that windows reach."""
+        return [i for i in range(2) if self.layer.is_real(2 * chunk + i) and 2 * chunk + i < self.layer.columns]
 
     def _chunk(self, chunk: int, last: bool) -> None:
         """Two columns; r3 moves to the next."""
