@@ -44,7 +44,6 @@ CASES = [
     ("tc_conv2d_s8_shared_asm", POINT),
     ("tc_conv2d_s8_shared_long_asm", POINT),
     ("tc_conv2d_s8_shared_long_asm", ONE_PIXEL),
-    ("tc_conv2d_s8_shared_fpu_asm", POINT),
     ("tc_conv2d_s8_4x2_asm", POINT),
     ("tc_conv2d_3x3_s8_tiles4_asm", SQUARE),
     ("tc_conv2d_3x3_s8_tiles4_inline_asm", SQUARE),

@@ -164,19 +164,11 @@ class Asm(Assembly):
         assert isinstance(last, Line)
         return last.op
 
-    def address(self, target: str, name: str, comes_back: bool = True) -> None:
-        """target = the address of a label as jumps take it (bit 0: Thumb). comes_back: the code goes there and on from
-        here; otherwise `go_on` says when it goes there."""
+    def address(self, target: str, name: str) -> None:
+        """target = the address of a label as jumps take it (bit 0: Thumb); the code goes there and on from here."""
         self._number(name)
         self._add(Line(emitted("adr.w", target), f"{'adr.w':<{MNEMONIC}}{target}, ", name, "+1"))
-        if comes_back:
-            self._flow.call(name)
-
-    def go_on(self, name: str, mnemonic: str, *operands: str) -> None:
-        """An instruction that goes to an address, counted as that of the label."""
-        runs = self._flow.now
-        self.op(mnemonic, *operands)
-        self._flow.reach(name, runs)
+        self._flow.call(name)
 
     # ---- instructions that depend on their values ----
 

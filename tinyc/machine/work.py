@@ -90,11 +90,7 @@ class Flow:
 
     def call(self, name: str) -> None:
         """All runs go on at the label and come back."""
-        self.reach(name, self.now)
-
-    def reach(self, name: str, runs: Often) -> None:
-        """So many runs go on at the label."""
-        self._jumps[name] = _plus(self._jumps.get(name, {}), runs)
+        self._jumps[name] = _plus(self._jumps.get(name, {}), self.now)
 
     def leave(self, name: str) -> None:
         """All runs leave the innermost loop here, to go on at the label."""

@@ -33,7 +33,6 @@ from tinyc.kernels.tile.shape import (
     TWO_PIXELS,
     TWO_PIXELS_FPU,
     TWO_PIXELS_OF_ANY,
-    TWO_PIXELS_OF_ANY_FPU,
     TWO_PIXELS_OF_ANY_LONG,
     TWO_PIXELS_SHORT,
     Tile,
@@ -184,7 +183,6 @@ KERNELS = (
     _kernel("tc_conv2d_s8_rolled_asm", PACKED, TWO_PIXELS_SHORT),
     _kernel("tc_conv2d_s8_shared_asm", PACKED, TWO_PIXELS_OF_ANY),
     _kernel("tc_conv2d_s8_shared_long_asm", PACKED, TWO_PIXELS_OF_ANY_LONG),
-    _kernel("tc_conv2d_s8_shared_fpu_asm", PACKED, TWO_PIXELS_OF_ANY_FPU),
     _kernel("tc_conv2d_s8_4x2_asm", PACKED, FOUR_PIXELS),
 )
 INT4_KERNELS = (

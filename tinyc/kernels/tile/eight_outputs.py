@@ -116,11 +116,11 @@ def function(name: str, layer: ResidentLayer) -> tuple[Naked, Work]:
             asm.op("cmp", "r9", "#1")
             asm.leave("beq.w", "rest")
         if layer.groups > 1 or not layer.rest:
-            _finish(asm, layer, OUTPUTS)
+            asm.piece(_finish, layer.requant, OUTPUTS, _common(layer))
             asm.count_down("r9", _at("groups"), "group")
     if layer.rest:
         asm.label("rest")
-        _finish(asm, layer, layer.rest)
+        asm.piece(_finish, layer.requant, layer.rest, _common(layer))
     asm.note("return")
     asm.restore()
     asm.reorder()
@@ -145,12 +145,17 @@ def _unpack(asm: Asm, layer: ResidentLayer) -> None:
         loaded = _LOADED[: layer.words - first]
         asm.load_multiple("r1", loaded)
         for word, raw in enumerate(loaded, first):
-            asm.op("sxtb16", "r9", raw)
-            asm.op("sxtb16", raw, raw, "ror #8")
+            asm.piece(_pairs_of, raw)
             if 2 * word < layer.held:
                 asm.op("vmov", f"s{2 * word}", f"s{2 * word + 1}", "r9", raw)
             else:
                 asm.op("strd", "r9", raw, _pair_at(layer, 2 * word))
+
+
+def _pairs_of(asm: Asm, raw: str) -> None:
+    """The pairs of a word, to r9 and to the word's own register."""
+    asm.op("sxtb16", "r9", raw)
+    asm.op("sxtb16", raw, raw, "ror #8")
 
 
 def _pair_at(layer: ResidentLayer, pair: int) -> str:
@@ -241,31 +246,40 @@ class _Weights:
                 self._left, self._ready = self._left - len(loaded), loaded
             weights.append((loaded, self._ready[0]))
             self._ready = self._ready[1:]
+        asm, last = self._asm, len(weights) - 1
         for number, (loaded, w) in enumerate(weights):
-            self._asm.piece(_two, number, x, loaded, w, following if number + 1 == len(weights) else ())
+            asm.piece(_over, number, x, loaded, w)
+            if following and number == last:
+                asm.op(*following)
+            asm.piece(_under, number, x, w)
 
 
-def _two(asm: Asm, number: int, x: str, loaded: tuple[str, ...], w: str, following: tuple[str, ...]) -> None:
-    """A pair of inputs times the weights of two outputs in w, which is loaded with others if it is not yet."""
-    over, under = _ACC[2 * number : 2 * number + 2]
+def _over(asm: Asm, number: int, x: str, loaded: tuple[str, ...], w: str) -> None:
+    """A pair of inputs times the upper weights in w, which is loaded with others if it is not yet; then w has the lower
+    ones. number: of the pair of outputs."""
+    acc = _ACC[2 * number]
     if loaded:
         asm.load_multiple("r0", loaded)
-    asm.op("smlad", over, x, w, over)
+    asm.op("smlad", acc, x, w, acc)
     asm.op("sxtb16", w, w)
-    if following:
-        asm.op(*following)
-    asm.op("smlad", under, x, w, under)
 
 
-def _finish(asm: Asm, layer: ResidentLayer, outputs: int) -> None:
-    """Scales and stores; constants come for two outputs at a time where they are two words each."""
+def _under(asm: Asm, number: int, x: str, w: str) -> None:
+    """The same pair of inputs times the lower weights."""
+    acc = _ACC[2 * number + 1]
+    asm.op("smlad", acc, x, w, acc)
+
+
+def _finish(asm: Asm, requant: Requantization, outputs: int, common: str) -> None:
+    """Scales and stores; constants come for two outputs at a time where they are two words each. common: where those of
+    all outputs wait, if there are any."""
     asm.note("requantize and store")
     asm.op("ldr", "r14", _at("y"))
-    registers, common = ("r9", "r10", "r11", "r12"), (_common(layer),)
-    in_turn = layer.requant.constants_in_turn(asm, "r0", registers, OUTPUTS, common=common)
+    registers = ("r9", "r10", "r11", "r12")
+    in_turn = requant.constants_in_turn(asm, "r0", registers, OUTPUTS, common=(common,))
     for output, constants in zip(range(outputs), in_turn, strict=False):
         below = _ACC[output + 1] if output + 1 < OUTPUTS else ""
-        free = registers[0] if layer.requant.common else constants[1]
-        layer.requant.emit(asm, output % GROUP, _ACC[output], below, constants, free)
+        free = registers[0] if requant.common else constants[1]
+        requant.emit(asm, output % GROUP, _ACC[output], below, constants, free)
         asm.op("strb", _ACC[output], "[r14], #1")
     asm.op("str", "r14", _at("y"))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tinyc.kernel.kernel import writing
-from tinyc.kernels.tile.any_shape import AnyShapeWriter, StraightWriter
+from tinyc.kernels.tile.any_shape import AnyShapeWriter
 from tinyc.kernels.tile.four_pixels import FourPixelWriter
 from tinyc.kernels.tile.groups import GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
@@ -15,7 +15,7 @@ from tinyc.machine.thumb import Naked
 
 def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
     if layer.tile.of_any:
-        return (StraightWriter if layer.tile.inputs == "FPU registers" else AnyShapeWriter)(layer)
+        return AnyShapeWriter(layer)
     if layer.tile.pixels == 1:
         return OnePixelWriter(layer) if layer.in_scratch else OnePixelStackWriter(layer)
     return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)

@@ -27,13 +27,11 @@ from tinyc.kernels.tile.shape import (
     TWO_PIXELS,
     TWO_PIXELS_FPU,
     TWO_PIXELS_OF_ANY,
-    TWO_PIXELS_OF_ANY_FPU,
     TWO_PIXELS_OF_ANY_LONG,
     TWO_PIXELS_SHORT,
     Tile,
 )
 from tinyc.kernels.weighted.layer import CHANNEL_LIMIT, TAP_LIMIT, WeightedPlan, tile_kernel
-from tinyc.machine.three_stage import ThreeStage
 
 _STACK_TAPS = 252  # whose words lie on the stack
 _LOOP_TAPS = 16  # the least for a loop
@@ -60,7 +58,7 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
         packing=packing,
         requant=finish.requant,
         core=site.core,
-        room=_widest(site) if tile.of_any and tile.inputs == "stack" else 0,
+        room=_widest(site) if tile.of_any else 0,
     )
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     along = RowWalk(pieces, window.kernel.h, layer.pixel_bytes, window.pad.left * in_c)
@@ -139,18 +137,12 @@ def fills_long_turns(site: Site) -> bool:
     return -(-site.x(1).shape[3] // (2 * TWO_PIXELS_OF_ANY.turn)) % 2 == 0
 
 
-def keeps_sizes(site: Site) -> bool:
-    """a core like the Cortex-M4, for which no instruction becomes two, so that turns of a loop have one size"""
-    return isinstance(site.core, ThreeStage)
-
-
 _TAKES: Mapping[Tile, tuple[Condition, ...]] = {  # what tiles ask for
     TWO_PIXELS: (),
     TWO_PIXELS_FPU: (on_stack,),
     TWO_PIXELS_SHORT: (on_stack_or_alone, is_long),
     TWO_PIXELS_OF_ANY: (is_pointwise, has_pairs),
     TWO_PIXELS_OF_ANY_LONG: (is_pointwise, fills_long_turns),
-    TWO_PIXELS_OF_ANY_FPU: (is_pointwise, has_pairs, keeps_sizes),
     FOUR_PIXELS: (is_in_fours,),
 }
 
