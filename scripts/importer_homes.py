@@ -4,40 +4,39 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from tinyc.load.onnx.every import IMPORTERS, LEARNING, RUNTIME
 from tinyc.load.onnx.file import MICROSOFT, ML_DOMAIN
-from tinyc.load.onnx.importing import WHOLE
+from tinyc.load.onnx.importing import WHOLE, Importer
 
 FILE = Path(__file__).resolve().parents[1] / "tinyc" / "load" / "onnx" / "homes.py"
 _HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""By ONNX operator, with its domain unless that is the standard one: the modules beside this one that have its
-importers. Written by `make docs`; do not edit."""
+"""By ONNX operator, with its domain unless that is the standard one: the module beside this one that has its importer,
+and the module that has its importer of plain integers. Written by `make docs`; do not edit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-
-HOMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
 '''
 
 
 def homes() -> str:
     """The whole file. The same code gives the same text."""
-    modules: dict[str, set[str]] = defaultdict(set)
-    for prefix, importers in (("", IMPORTERS), ("", WHOLE), (f"{ML_DOMAIN}.", LEARNING), (f"{MICROSOFT}.", RUNTIME)):
-        for operator, importer in importers.items():
-            modules[prefix + operator].add(importer.__module__.rpartition(".")[2])
-    lines = []
-    for operator, names in sorted(modules.items()):
-        each = ", ".join(f'"{name}"' for name in sorted(names))
-        lines.append(f'        "{operator}": ({each}{"," * (len(names) == 1)}),\n')
-    return _HEAD + "".join(lines) + "    }\n)\n"
+    by_domain = ("", IMPORTERS), (f"{ML_DOMAIN}.", LEARNING), (f"{MICROSOFT}.", RUNTIME)
+    every = {f"{prefix}{operator}": one for prefix, importers in by_domain for operator, one in importers.items()}
+    return "\n".join((_HEAD, _table("HOMES", every), _table("ON_INTEGERS", WHOLE)))
+
+
+def _table(name: str, importers: Mapping[str, Importer]) -> str:
+    lines = (
+        f'        "{operator}": "{importer.__module__.rpartition(".")[2]}",\n'
+        for operator, importer in sorted(importers.items())
+    )
+    return f"{name}: Mapping[str, str] = MappingProxyType(\n    {{\n{''.join(lines)}    }}\n)\n"
 
 
 def main() -> int:

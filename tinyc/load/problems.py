@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a model file, and one error that lists all that is wrong with it."""
+"""Reading a model file, whether it makes the outputs that are asked for, and one error that lists all that is wrong
+with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tinyc.base.errors import Loc, TinycError
+from tinyc.base.escape import visible
 from tinyc.base.files import MAX_BYTES
 from tinyc.base.names import some_of
 
@@ -40,6 +43,17 @@ def read_bytes(path: Path) -> bytes:
     if not content:
         raise TinycError("the file is empty", where, "export or download the model again")
     return content
+
+
+def check_outputs(asked: Sequence[str], computed: Collection[str], where: Loc) -> None:
+    """Raise TinycError, with names that are near, unless operators of the file make all that is asked for."""
+    for name in asked:
+        if name not in computed:
+            near = difflib.get_close_matches(name, list(computed), n=3)
+            hint = f"did you mean {', '.join(map(visible, near))}?" if near else "`tinyc inspect` lists the layers"
+            raise TinycError(f"no operator of the model makes a tensor '{visible(name)}'", where, hint)
+    if len(set(asked)) < len(asked):
+        raise TinycError("an output is named twice", where, "name each once")
 
 
 def explained(error: TinycError, file: str, of_file: str) -> TinycError:

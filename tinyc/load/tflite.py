@@ -12,8 +12,7 @@ from pathlib import Path
 from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
-from tinyc.load.cutting import check_outputs
-from tinyc.load.problems import FollowUpError, combined, explained, read_bytes
+from tinyc.load.problems import FollowUpError, check_outputs, combined, explained, read_bytes
 from tinyc.load.states import Asked, StatePort, pairs_of, with_states
 from tinyc.load.tflite_file import StoredOperator, StoredTensor, TFLiteFile, read_tflite
 from tinyc.load.tflite_graph import TfliteBuilder, poison

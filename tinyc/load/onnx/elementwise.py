@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that treat every element alike: arithmetic, activations, softmax."""
+"""Operators that treat every element alike: arithmetic, bounds, casts."""
 
 from __future__ import annotations
 
@@ -11,31 +11,21 @@ from onnx import TensorProto
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import NUMPY_DTYPE, DType, Value
-from tinyc.kernel.site import RELU, Act
+from tinyc.load.onnx.activations import clipped, single
 from tinyc.load.onnx.choices import before_softmax, hide
 from tinyc.load.onnx.file import FLOATS
-from tinyc.load.onnx.grids import SHIFT
 from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.narrow import NARROW, keep_low_bits, narrow_type
 from tinyc.load.onnx.products import divide_by_computed
 from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
-from tinyc.ops.clip import Clip
 from tinyc.ops.compare import Compare
 from tinyc.ops.convert import Convert
-from tinyc.ops.dequantize import Dequantize
 from tinyc.ops.extremum import Extremum
-from tinyc.ops.hard_swish import HardSwish
 from tinyc.ops.integer_binary import IntegerBinary
-from tinyc.ops.leaky_relu import LeakyRelu
 from tinyc.ops.mul import Mul
-from tinyc.ops.quantize import Quantize
 from tinyc.ops.reshape import Reshape
-from tinyc.ops.sigmoid import Sigmoid
-from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
-from tinyc.ops.tanh import Tanh
-from tinyc.ops.transpose import Transpose
 
 _ARITHMETIC = {"Add": Add(), "Sub": Sub(), "Mul": Mul()}
 WHOLE_TYPES: Mapping[int, DType] = {  # what reals may become
@@ -46,11 +36,6 @@ WHOLE_TYPES: Mapping[int, DType] = {  # what reals may become
     TensorProto.INT64: "s32",
     TensorProto.BOOL: "bool",
 }
-_LARGEST = float(np.finfo(np.float32).max)
-
-
-def _scalar(s: OnnxStep, number: float, what: str) -> Value:
-    return s.builder.add_const(f"{s.node.outputs[0]}:{what}", np.array(number, np.float32))
 
 
 @imports("Add", "Sub", "Mul")
@@ -92,7 +77,7 @@ def divide(s: OnnxStep) -> None:
 
 @imports("Neg")
 def negate(s: OnnxStep) -> None:
-    s.emit([s.value(0), _scalar(s, -1.0, "minus")], Mul())
+    s.emit([s.value(0), single(s, -1.0, "minus")], Mul())
 
 
 @imports("Sum")
@@ -104,31 +89,6 @@ def add_all(s: OnnxStep) -> None:
         s.emit([total], Reshape(total.shape))
     else:
         s.emit([total, s.value(s.input_count - 1)], Add())
-
-
-@imports("Relu")
-def relu(s: OnnxStep) -> None:
-    s.emit([s.value(0)], Clip(RELU))
-
-
-@imports("Clip")
-def clip(s: OnnxStep) -> None:
-    """Bounds are attributes before opset 11, optional inputs since. With lo > hi everything becomes hi."""
-    if s.opset < 11:
-        lo, hi = s.node.float_("min", -math.inf), s.node.float_("max", math.inf)
-    else:
-        lo, hi = s.scalar(1, -math.inf), s.scalar(2, math.inf)
-    x = s.value(0)
-    if x.dtype == "f32" or x.quant is None:
-        _clip(s, x, lo, hi)
-        return
-    scale, zero = x.quant.per_tensor  # integers that have a scale, between QuantizeLinear and DequantizeLinear
-    moved = SHIFT[x.dtype] if x.name in s.builder.unsigned and x.dtype in SHIFT else 0
-    if x.name in s.builder.unsigned:
-        s.builder.unsigned.add(s.node.outputs[0])
-    act = Act(*(scale * (bound - moved - zero) for bound in (lo, hi)))
-    clipped = s.insert([s.insert([x], Dequantize(), "reals")], Clip(act), "clipped")
-    s.emit([clipped], Quantize(x.dtype, half_even=True), x.quant)
 
 
 @imports("Max", "Min")
@@ -147,7 +107,7 @@ def bound(s: OnnxStep) -> None:
         x = s.insert([x, other], Extremum(largest), f"of{k + 1}")
     bounds = [s.scalar(k, 0.0) for k in numbers]
     lo, hi = (max(bounds, default=-math.inf), math.inf) if largest else (-math.inf, min(bounds, default=math.inf))
-    _clip(s, x, lo, hi)
+    clipped(s, x, lo, hi)
 
 
 @imports("Mean")
@@ -156,68 +116,7 @@ def mean_of_all(s: OnnxStep) -> None:
     total = s.value(0)
     for index in range(1, s.input_count):
         total = s.insert([total, s.value(index)], Add(), f"sum{index}")
-    s.emit([total, _scalar(s, 1 / s.input_count, "part")], Mul())
-
-
-def _clip(s: OnnxStep, x: Value, lo: float, hi: float) -> None:
-    # Exporters write "no bound" as the largest float.
-    lo = -math.inf if lo <= -_LARGEST else min(lo, hi)
-    hi = math.inf if hi >= _LARGEST else hi
-    if (lo, hi) == (-math.inf, math.inf):
-        s.emit([x], Reshape(x.shape))
-    elif math.inf in (lo, -hi):
-        raise TinycError(f"clip to [{lo}, {hi}] leaves no finite value", s.where)
-    else:
-        s.emit([x], Clip(Act(lo, hi)))
-
-
-@imports("Sigmoid")
-def sigmoid(s: OnnxStep) -> None:
-    s.emit([s.value(0)], Sigmoid())
-
-
-@imports("Tanh")
-def tanh(s: OnnxStep) -> None:
-    s.emit([s.value(0)], Tanh())
-
-
-@imports("HardSigmoid")
-def hard_sigmoid(s: OnnxStep) -> None:
-    """clip(alpha * x + beta, 0, 1)."""
-    alpha, beta = s.node.float_("alpha", 0.2), s.node.float_("beta", 0.5)
-    scaled = s.insert([s.value(0), _scalar(s, alpha, "alpha")], Mul(), "scaled")
-    line = s.insert([scaled, _scalar(s, beta, "beta")], Add(), "line")
-    s.emit([line], Clip(Act(0.0, 1.0)))
-
-
-@imports("HardSwish")
-def hard_swish(s: OnnxStep) -> None:
-    s.emit([s.value(0)], HardSwish())
-
-
-@imports("LeakyRelu")
-def leaky_relu(s: OnnxStep) -> None:
-    s.emit([s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
-
-
-@imports("Softmax")
-def softmax(s: OnnxStep) -> None:
-    """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
-    x = s.value(0)
-    rank = len(x.shape)
-    if s.opset < 13:
-        axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
-        rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
-        y = s.insert([rows], Softmax(), "softmax", s.node.outputs[0])
-        s.emit([y], Reshape(x.shape))
-        return
-    axis = s.axis(s.node.int_("axis", -1), rank)
-    if axis == rank - 1:
-        s.emit([x], Softmax())
-        return
-    last = (*(k for k in range(rank) if k != axis), axis)
-    y = s.insert([s.transpose(x, last, "axis_last")], Softmax(), "softmax", s.node.outputs[0])
-    s.emit([y], Transpose(tuple(last.index(k) for k in range(rank))))
+    s.emit([total, single(s, 1 / s.input_count, "part")], Mul())
 
 
 @imports("Cast", ignores=("saturate", "round_mode"))  # both only say how float8 is rounded
@@ -243,7 +142,7 @@ def cast_like(s: OnnxStep) -> None:
 def _cast(s: OnnxStep, to: int) -> None:
     x = s.value(0)
     if x.dtype == "bool" and to in FLOATS:
-        s.emit([x, _scalar(s, 1.0, "true"), _scalar(s, 0.0, "false")], Choose())
+        s.emit([x, single(s, 1.0, "true"), single(s, 0.0, "false")], Choose())
         return
     if x.dtype == "f32" and to in WHOLE_TYPES:
         _to_integers(s, x, WHOLE_TYPES[to])
@@ -264,7 +163,7 @@ def _cast(s: OnnxStep, to: int) -> None:
 def _to_integers(s: OnnxStep, x: Value, kind: DType) -> None:
     """Reals towards zero, saturated at int32; of fewer bits the low ones."""
     if kind == "bool":
-        s.emit([x, _scalar(s, 0.0, "false")], Compare("not_equal"))  # which integers have, too
+        s.emit([x, single(s, 0.0, "false")], Compare("not_equal"))  # which integers have, too
         return
     if kind == "s32":
         s.emit([x], Convert(kind))

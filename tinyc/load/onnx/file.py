@@ -25,9 +25,9 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.base.escape import visible
 from tinyc.base.limits import MAX_STORED
 from tinyc.ir.graph import Array
-from tinyc.load.cutting import check_outputs
 from tinyc.load.looked import Looked
 from tinyc.load.onnx.local_functions import without_functions
+from tinyc.load.problems import check_outputs
 
 T = TypeVar("T")
 

@@ -7,19 +7,20 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-from tinyc.load.onnx.homes import HOMES
+from tinyc.load.onnx.homes import HOMES, ON_INTEGERS
 
 _ROOM = __name__.rpartition(".")[0]
 
 
-def load_importers(operator: str) -> None:
-    """Import the modules with an operator's importers. operator: `OnnxNode.full_name`; one that the list does not have
-    may be in any module."""
-    if operator in HOMES:
-        for home in HOMES[operator]:
-            importlib.import_module(f"{_ROOM}.{home}")
-    else:
+def load_importer(operator: str, *, on_integers: bool = False) -> None:
+    """Import the module with an operator's importer. operator: `OnnxNode.full_name`; one that the lists do not have may
+    be in any module. on_integers: that of plain integers, which many operators have apart."""
+    homes = (ON_INTEGERS, HOMES) if on_integers else (HOMES, ON_INTEGERS)
+    home = next((home[operator] for home in homes if operator in home), None)
+    if home is None:
         load_every_importer()
+    else:
+        importlib.import_module(f"{_ROOM}.{home}")
 
 
 def load_every_importer() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling and reductions."""
+"""Pooling; that of the largest with their places is in `max_pooling.py`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from tinyc.ir.graph import Value
 from tinyc.kernel.site import Padding, Pair
 from tinyc.kernel.windows import Window
 from tinyc.load.onnx import volumes
-from tinyc.load.onnx.importing import TO_NHWC, OnnxStep, imports
-from tinyc.load.onnx.reductions import reduced
-from tinyc.load.onnx.unpooling import places_of_maxima
+from tinyc.load.onnx.importing import OnnxStep, imports
 from tinyc.load.onnx.windows import ONE, AxisWindow, lines, window
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
@@ -24,10 +22,9 @@ from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.mean import Mean
 from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
-from tinyc.ops.reshape import Reshape
 
 
-def _sliding(s: OnnxStep) -> tuple[list[AxisWindow], list[AxisWindow]]:
+def windows_along(s: OnnxStep) -> tuple[list[AxisWindow], list[AxisWindow]]:
     """How the node's window slides along each axis behind the channels as its attributes say, and with the padding that
     ceil_mode implies."""
     sizes, kernel = s.value(0).shape[2:], s.node.ints("kernel_shape")
@@ -39,7 +36,7 @@ def _sliding(s: OnnxStep) -> tuple[list[AxisWindow], list[AxisWindow]]:
     return given, [line.rounded_up(size) for line, size in zip(given, sizes, strict=True)]
 
 
-def _pool(s: OnnxStep, sliding: Sequence[AxisWindow], attrs: Callable[[Window], Any]) -> None:
+def pooled(s: OnnxStep, sliding: Sequence[AxisWindow], attrs: Callable[[Window], Any]) -> None:
     """The pool of these attributes over signals, images or volumes."""
     rank = len(s.value(0).shape)
     if rank == volumes.RANK:
@@ -48,29 +45,20 @@ def _pool(s: OnnxStep, sliding: Sequence[AxisWindow], attrs: Callable[[Window], 
         s.emit_image([s.image(0)], attrs(window(*(ONE, *sliding)[-2:])), rank=rank)
 
 
-@imports("MaxPool", ignores=("storage_order",))  # of the second output
-def max_pool(s: OnnxStep) -> None:
-    _, sliding = _sliding(s)
-    if any(name in s.builder.read for name in s.node.outputs[1:]):
-        places_of_maxima(s, sliding)
-    if s.node.outputs[0]:
-        _pool(s, sliding, lambda at: MaxPool2D(*at))
-
-
 @imports("AveragePool")
 def average_pool(s: OnnxStep) -> None:
-    given, sliding = _sliding(s)
+    given, sliding = windows_along(s)
     count_pad = s.node.flag("count_include_pad", False) and any(line.before or line.after for line in sliding)
     if count_pad and given != sliding:
         raise TinycError("ceil_mode together with count_include_pad is not supported", s.where)
-    _pool(s, sliding, lambda at: AvgPool2D(*at, count_pad=count_pad))
+    pooled(s, sliding, lambda at: AvgPool2D(*at, count_pad=count_pad))
 
 
 @imports("LpPool")
 def lp_pool(s: OnnxStep) -> None:
     """The root of the sum of powers of a window: of their mean, times the size of the window."""
     x, p = s.image(0), s.node.int_("p", 2)
-    at = window(*(ONE, *_sliding(s)[1])[-2:])
+    at = window(*(ONE, *windows_along(s)[1])[-2:])
     if p < 1:
         raise TinycError(f"LpPool with p = {p} cannot be compiled", s.where, "p must be 1 or more")
     size = s.insert([x], Absolute(), "sizes")
@@ -119,17 +107,3 @@ def _whole(s: OnnxStep, attrs: Callable[[Value], Any]) -> None:
     else:
         x = s.image(0)
         s.emit_image([x], attrs(x), rank=rank)
-
-
-@imports("ReduceMean")
-def reduce_mean(s: OnnxStep) -> None:
-    """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
-    x = s.value(0)
-    rank = len(x.shape)
-    axes, keep = reduced(s, x), s.node.flag("keepdims", True)
-    if axes is None:
-        s.emit([x], Reshape(x.shape))
-    elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:
-        s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
-    else:
-        s.emit([x], Mean(axes, keep))

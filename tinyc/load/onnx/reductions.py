@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx.importing import OnnxStep, imports
+from tinyc.load.onnx.importing import TO_NHWC, OnnxStep, imports
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
 from tinyc.ops.div import Div
@@ -206,3 +206,17 @@ def root_mean_square_normalization(s: OnnxStep) -> None:
     inverse = s.insert([s.insert([mean, least], Add(), "spread")], Power(-0.5), "inverse")
     normal = s.insert([x, inverse], Mul(), "normal")
     s.emit([normal, s.const(s.weights(1), 1)], Mul())
+
+
+@imports("ReduceMean")
+def reduce_mean(s: OnnxStep) -> None:
+    """Axes are an attribute, in newer opsets an input. None means all axes, or nothing if so requested."""
+    x = s.value(0)
+    rank = len(x.shape)
+    axes, keep = reduced(s, x), s.node.flag("keepdims", True)
+    if axes is None:
+        s.emit([x], Reshape(x.shape))
+    elif keep and rank in TO_NHWC and axes == tuple(range(2, rank)) and x.shape[0] == 1:
+        s.emit_image([s.image(0)], Mean((1, 2), keep_dims=True), rank=rank)
+    else:
+        s.emit([x], Mean(axes, keep))

@@ -21,7 +21,7 @@ from tinyc.load.onnx.importing import (
     OnnxStep,
     is_plain,
 )
-from tinyc.load.onnx.loading import load_importers
+from tinyc.load.onnx.loading import load_importer
 from tinyc.load.onnx.older import modern
 from tinyc.ops.concat import Concat
 from tinyc.ops.slice import whole
@@ -77,8 +77,9 @@ _QONNX = ("qonnx.", "onnx.brevitas", "finn.")  # domains of its operators
 
 
 def _importer(node: OnnxNode, builder: OnnxBuilder) -> Importer:
-    load_importers(node.full_name)
-    if not node.domain and node.op in WHOLE and _on_integers(node, builder):
+    on_integers = not node.domain and _on_integers(node, builder)
+    load_importer(node.full_name, on_integers=on_integers)
+    if on_integers and node.op in WHOLE:
         return WHOLE[node.op]
     importers = IMPORTERS_OF.get(node.domain, {})
     if node.op in importers:
@@ -107,7 +108,7 @@ def _check_inputs(s: OnnxStep) -> None:
 
 def check_attributes(node: OnnxNode, opset: int) -> None:
     """Attributes that nobody has looked at must mean nothing, or have the value that the operator has without them."""
-    load_importers(node.full_name)
+    load_importer(node.full_name)
     meaningless = IGNORED.get(node.full_name, frozenset())
     for name in node.attributes.unseen():
         if name not in meaningless and not _is_default(node, name, opset):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the maxima of a pool lie, and MaxUnpool, which puts numbers back there.
+"""MaxPool, where its maxima lie, and MaxUnpool, which puts numbers back there.
 
 The elements that the window reads at a place stand one below the other; the place of the largest among them looks up
 which element of the input that is. Taps that read padding repeat the first that reads none: of equals the first counts.
@@ -17,6 +17,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import FROM_NHWC, OnnxStep, imports
 from tinyc.load.onnx.integers import constant, number
+from tinyc.load.onnx.pooling import pooled, windows_along
 from tinyc.load.onnx.windows import ONE, AxisWindow, lines
 from tinyc.load.picking import picked
 from tinyc.ops.argmax import ArgMax
@@ -24,6 +25,7 @@ from tinyc.ops.choose import Choose
 from tinyc.ops.compare import Compare
 from tinyc.ops.gather import Gather
 from tinyc.ops.integer_binary import IntegerBinary
+from tinyc.ops.max_pool2d import MaxPool2D
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
 
@@ -31,7 +33,16 @@ _WINDOW = ("kernel_shape", "strides", "pads")  # what both say; MaxUnpool knows 
 MOST_PLACES = 2**20  # that are looked at one by one
 
 
-def places_of_maxima(s: OnnxStep, sliding: Sequence[AxisWindow]) -> None:
+@imports("MaxPool", ignores=("storage_order",))  # of the second output
+def max_pool(s: OnnxStep) -> None:
+    _, sliding = windows_along(s)
+    if any(name in s.builder.read for name in s.node.outputs[1:]):
+        _places_of_maxima(s, sliding)
+    if s.node.outputs[0]:
+        pooled(s, sliding, lambda at: MaxPool2D(*at))
+
+
+def _places_of_maxima(s: OnnxStep, sliding: Sequence[AxisWindow]) -> None:
     """The second output of MaxPool: for each maximum its place in the whole tensor, counted along rows, or columns."""
     rank = len(s.value(0).shape)
     if rank > 4:
