@@ -5,7 +5,7 @@
 #define TC_SIGNAL_WINDOW_S16_MVE_H
 
 #include "tc_mve.h"
-#include "tc_signal_window_part.h"
+#include "tc_signal_window.h"
 
 #if TC_MVE_ASM
 

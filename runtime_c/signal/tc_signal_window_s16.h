@@ -7,7 +7,7 @@
 #ifndef TC_SIGNAL_WINDOW_S16_H
 #define TC_SIGNAL_WINDOW_S16_H
 
-#include "tc_signal_window_part.h"
+#include "tc_signal_window.h"
 
 static void tc_signal_window_s16(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held,
                                  int16_t *y)

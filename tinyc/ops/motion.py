@@ -180,7 +180,7 @@ def lower_mve(site: Site, p: Motion) -> Call:
     """tc_motion_spectrum_s16_mve: with twiddles of four points at a time."""
     assert p.transform is not None
     fields = {**_transform_fields(site, p), "transform.twiddles": vector_twiddles(p.transform)}
-    return _call(site, Struct("tc_motion_spectrum_s16_t", fields))
+    return _call(site, Struct("tc_motion_spectrum_s16_mve_t", fields))
 
 
 def lower_mixed(site: Site, p: Motion) -> Call:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tinyc.base.float32 import Floats, clip
 from tinyc.ir.graph import Array
 from tinyc.kernel.counted import counted_kernel, of_last_axis
 from tinyc.kernel.float32 import act_fields, in_float32
-from tinyc.kernel.kernel import Call, In, Out, Params, Struct
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import Window, of_windows, row_geometry, window_fields
 
@@ -53,19 +54,22 @@ def max_pool_ref(a: Any, x: Array) -> tuple[Array, ...]:
     return (clip(best, a.act.lo, a.act.hi),)
 
 
-def lower_pool(site: Site, p: Any) -> Call:
-    """tc_avg_pool2d_f32 and tc_max_pool2d_f32: one output row from the input rows of its windows."""
+def lower_pool(site: Site, p: Any, kernel: str) -> Call:
+    """tc_avg_pool2d_f32 or tc_max_pool2d_f32: one output row from the input rows of its windows."""
     window = Window.of(site.attrs, *site.attrs.kernel)
     fields = {
         **window_fields(site, window),
         **act_fields(site.attrs.act),
         "count_pad": int(getattr(site.attrs, "count_pad", False)),
     }
-    return Call((Params(), In(0), Out()), Struct("tc_pool2d_f32_t", fields), row_geometry(site, window, None))
+    return Call((Params(), In(0), Out()), Struct(f"{kernel}_t", fields), row_geometry(site, window, None))
 
 
-AVG_POOL = counted_kernel("tc_avg_pool2d_f32", lower_pool, of_windows, when=(in_float32,))
-MAX_POOL = counted_kernel("tc_max_pool2d_f32", lower_pool, of_windows, when=(in_float32,))
+def _pool(name: str) -> Kernel:
+    return counted_kernel(name, partial(lower_pool, kernel=name), of_windows, when=(in_float32,))
+
+
+AVG_POOL, MAX_POOL = _pool("tc_avg_pool2d_f32"), _pool("tc_max_pool2d_f32")
 
 
 def softmax_ref(a: Any, x: Array) -> tuple[Array, ...]:
