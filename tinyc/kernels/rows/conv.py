@@ -60,7 +60,9 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
     in_place = (0,) if pointwise and p.w.shape[0] == p.w.shape[3] else ()
     forms = [_tile_form(work, family, in_place)]
     pairs = tile.pixels == 2 and not tile.of_any
-    if work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
+    if work.pixels % 2 and work.is_direct and work.layer.fits_odd:
+        forms = [_tile_form(replace(work, layer=replace(work.layer, odd=True)), family, in_place), *forms]
+    elif work.pixels % 2 and work.is_direct and pairs and (last := last_pixel(work.layer)):
         forms = [_odd_form(work, last, family, in_place), *forms]
     if (both := two_rows(work, tile, family, p.x_zero, in_place)) is not None:
         forms.append(both)
@@ -167,7 +169,8 @@ def _odd_function(work: layer.WeightedPlan, single: WeightedLayer, fast: list[st
 {calls}
 }}"""
     tile = f"{work.layer.text}; the last pixel alone" if last else single.text
-    return LayerFunction(contract, apart(fast), apart(twins), driver, tile=tile)
+    fpu = work.layer.held_steps > 0
+    return LayerFunction(contract, apart(fast), apart(twins), driver, fpu=fpu, tile=tile)
 
 
 def _kernel(name: str, packing: Packing, tile: Tile, *when: Condition) -> Kernel:

@@ -30,6 +30,7 @@ from tinyc.machine.thumb import Asm, Naked, Work
 _LOW, _HIGH = ("r0", "r1", "r2", "r3", "r4"), ("r5", "r6", "r7", "r8", "r9")
 _COLUMNS = ("r10", "r11")
 _TOGETHER = 3  # of what registers hold, in a turn of the loop over a long row
+_BYTE = 255  # the largest immediate of a short CMP
 _ROR = ((), ("ror #8",))  # of SXTB16, for the even and the odd channel of a word
 
 
@@ -273,8 +274,11 @@ class _Writer:
         planes.move(0)
 
     def _compare_channel(self) -> None:
-        """Whether all channels are done with these four. Uses r1 and r2."""
+        """Whether all channels are done with these four. r1: channels that are begun. Uses r2."""
         self.asm.op("ldr", "r1", self.at("channel"))
+        if self.layer.channels <= _BYTE:
+            self.asm.op("cmp", "r1", f"#{self.layer.channels}")
+            return
         self.asm.constant("r2", self.layer.channels)
         self.asm.op("cmp", "r1", "r2")
 

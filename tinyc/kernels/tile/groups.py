@@ -59,7 +59,8 @@ class WeightedFrame(Frame):
         names += ["buffer", "buffer_end"] if layer.in_scratch else []
         names += ["mult", "add"] if layer.requant.common else []
         super().__init__(names, below=base, first="[sp, #0]")
-        self.saved = max(2 * layer.held_steps - _SCRATCH_FPU, 0)
+        held = layer.steps if layer.odd else 0
+        self.saved = max(2 * layer.held_steps - _SCRATCH_FPU, held - _SCRATCH_FPU, 0)
 
     def argument(self, index: int) -> str:
         """A stack argument of the function; number 4 is the first."""

@@ -12,6 +12,7 @@ from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import RAISED, Packing
 from tinyc.kernels.tile.shape import Inputs, Tile
 from tinyc.machine.cores import Core
+from tinyc.machine.three_stage import ThreeStage
 
 _REACH = 1020  # of the immediate of LDRD
 _FPU_REGISTERS = 32
@@ -59,6 +60,7 @@ class WeightedLayer:
     packing: Packing
     requant: Requantization
     core: Core
+    odd: bool = False  # whether every call ends with an odd pixel, whose taps are in registers of the FPU
     room: int = 0  # taps of the widest layer that may have the same function, where many have one
 
     @cached_property
@@ -178,6 +180,19 @@ class WeightedLayer:
         """Steps whose taps of both pixels FPU registers hold while all output channels use them."""
         fpu = self.tile.inputs == "FPU registers" and not self.in_scratch
         return min(self.steps, _FPU_REGISTERS // 2) if fpu else 0
+
+    @property
+    def moves_to_fpu(self) -> bool:
+        """Whether taps go to registers of the FPU without a way through the buffer: moves take less than stores."""
+        fours = self.k_h * sum(run.size // 4 * 2 for run in self.runs)  # steps of taps in fours
+        held = 0 < self.held_steps <= fours and not self.looped and not self.requant.offsets
+        return held and isinstance(self.core, ThreeStage)
+
+    @property
+    def fits_odd(self) -> bool:
+        """Whether registers of the FPU hold all taps of a pixel, too, which are in fours."""
+        in_fours = self.k_h == len(self.runs) == 1 and self.row_taps % 4 == 0
+        return self.moves_to_fpu and in_fours and self.row_taps <= 2 * _FPU_REGISTERS
 
     @property
     def text(self) -> str:

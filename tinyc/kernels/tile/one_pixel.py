@@ -13,13 +13,14 @@ r11 and r12 taps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
 from tinyc.kernels import int4_words
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.tile.groups import FIRST, STREAM, GroupWriter, PixelWork, Weights
-from tinyc.kernels.tile.layer import Run
+from tinyc.kernels.tile.layer import Run, WeightedLayer
 from tinyc.machine.thumb import Asm, Work
 
 _WORDS = tuple(f"r{i}" for i in range(5, 13))  # taps and weights
@@ -185,14 +186,24 @@ class OnePixelStackWriter(OnePixelWriter):
 
     def _sums(self) -> None:
         """Four accumulators over all steps."""
-        asm, layer = self.asm, self.layer
-        asm.load_multiple(STREAM, FIRST)
-        weights = Weights(asm, _WEIGHTS, layer.steps * layer.words_per_step)
-        for first in range(0, layer.steps, 2):
-            taps = ("r11", "r12")[: layer.steps - first]
-            asm.op("ldrd" if len(taps) == 2 else "ldr", *taps, f"[sp, #{4 * first}]" if first else "[sp]")
-            for tap in taps:
-                weights.multiply(layer.requant, layer.words_per_step, ((tap, FIRST, FIRST),))
+        sums_of_pixel(self.asm, self.layer, _from_stack)
+
+
+def sums_of_pixel(asm: Asm, layer: WeightedLayer, load: Callable[[Asm, tuple[str, ...], int], None]) -> None:
+    """Four accumulators over all steps, one after the other. load: writes how registers get the taps of the step of
+    that number, or of it and the next."""
+    asm.load_multiple(STREAM, FIRST)
+    weights = Weights(asm, _WEIGHTS, layer.steps * layer.words_per_step)
+    for first in range(0, layer.steps, 2):
+        taps = ("r11", "r12")[: layer.steps - first]
+        load(asm, taps, first)
+        for tap in taps:
+            weights.multiply(layer.requant, layer.words_per_step, ((tap, FIRST, FIRST),))
+
+
+def _from_stack(asm: Asm, taps: tuple[str, ...], first: int) -> None:
+    place = f"[sp, #{4 * first}]" if first else "[sp]"
+    asm.op("ldrd" if len(taps) == 2 else "ldr", *taps, place)
 
 
 def _sixteen(asm: Asm, aligned: bool) -> None:

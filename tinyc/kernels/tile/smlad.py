@@ -8,6 +8,7 @@ from tinyc.kernels.tile.any_shape import AnyShapeWriter
 from tinyc.kernels.tile.four_pixels import FourPixelWriter
 from tinyc.kernels.tile.groups import GroupWriter, PixelWork
 from tinyc.kernels.tile.layer import WeightedLayer
+from tinyc.kernels.tile.odd_row import OddRowWriter
 from tinyc.kernels.tile.one_pixel import OnePixelStackWriter, OnePixelWriter
 from tinyc.kernels.tile.two_pixels import TwoPixelWriter
 from tinyc.machine.thumb import Naked
@@ -18,6 +19,8 @@ def _writer(layer: WeightedLayer) -> GroupWriter | AnyShapeWriter:
         return AnyShapeWriter(layer)
     if layer.tile.pixels == 1:
         return OnePixelWriter(layer) if layer.in_scratch else OnePixelStackWriter(layer)
+    if layer.odd:
+        return OddRowWriter(layer)
     return (TwoPixelWriter if layer.tile.pixels == 2 else FourPixelWriter)(layer)
 
 

@@ -8,7 +8,7 @@ Per pair of pixels:
 2. for every four output channels: eight accumulators take all steps, the weights coming from one stream
    (tc_stream.h) that r0 walks through; then scaling and eight stores.
 
-The buffer is at the bottom of the stack (with `fpu`, its first 32 words also go to FPU registers, from where two words
+The buffer is at the bottom of the stack (with `fpu`, its first 32 words are in FPU registers, from where two words
 take a cycle less), so its addresses are immediates: that leaves three registers for
 weights, and LDM brings three words at a time. Above 256 taps the offsets of LDRD do not reach: the buffer then
 lies in scratch, r14 walks through it, and the steps are a loop.
@@ -22,17 +22,22 @@ from collections.abc import Sequence
 
 from tinyc.kernels import int4_words
 from tinyc.kernels.tile.groups import FIRST, SECOND, STREAM, GroupWriter, PixelWork, Weights
+from tinyc.kernels.tile.layer import Run
 from tinyc.machine.thumb import Asm, fpu_registers
 
 _EIGHTS = 8  # groups of eight taps of a run without a loop, in layers that have loops
 _EIGHTS_PER_TURN = 4
 _STEPS_PER_TURN = 8  # where the buffer is in scratch
 _LAST_PER_TURN = 4  # steps of a last odd pixel
+_LDR_REACH = 4095
+_LAST_TAPS = ("r9", "r10", "r11", "r12")  # loaded together
 _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
 class TwoPixelWriter(GroupWriter):
     """Writes one function for n >= 2 pixels; `asm` has the code."""
+
+    _words = 0  # of taps that are gathered so far, as far as registers of the FPU take them
 
     def write(self) -> PixelWork:
         asm = self.asm
@@ -43,6 +48,8 @@ class TwoPixelWriter(GroupWriter):
         with asm.per("last"):
             self._step_back()
             self._call_gather()
+            if self.layer.moves_to_fpu:
+                asm.op("vstmia", "sp", self._held)
             self.load_stream()
             self.groups("last", self._sums_last, paired=False)
         asm.label("done")
@@ -56,8 +63,8 @@ class TwoPixelWriter(GroupWriter):
         layer, asm, frame = self.layer, self.asm, self.frame
         with asm.loop("pair", "pair", aligned=False):
             self._call_gather()
-            if layer.held_steps:
-                asm.op("vldmia", "sp", fpu_registers(0, 2 * layer.held_steps))
+            if layer.held_steps and not self.layer.moves_to_fpu:
+                asm.op("vldmia", "sp", self._held)
             self.load_stream()
             self.groups("pair", self._sums, paired=True)
             asm.note("the next pair of pixels")
@@ -67,6 +74,11 @@ class TwoPixelWriter(GroupWriter):
             asm.op("subs", "r9", "r9", "#2")
             asm.op("str", "r9", frame.at("n"))
             asm.branch("bpl.w", "pair")
+
+    @property
+    def _held(self) -> str:
+        """The registers of the FPU with taps of a pair."""
+        return fpu_registers(0, 2 * self.layer.held_steps)
 
     def _step_back(self) -> None:
         """The last odd pixel is the second of a pair: start one pixel earlier."""
@@ -92,14 +104,22 @@ class TwoPixelWriter(GroupWriter):
     # ---- gather: r9, r10 taps of both pixels, r11 buffer, r1-r8 data ----
 
     def gather(self) -> None:
-        """A subroutine: fills the buffer, moves to the next pair."""
+        """A subroutine: `_fill_buffer`."""
+        self.asm.note("subroutine: taps of both pixels to the buffer, as int16")
+        self.asm.label("gather", aligned=True)
+        self._fill_buffer()
+        self.asm.op("bx", "lr")
+
+    def _fill_buffer(self) -> None:
+        """Fills the buffer, moves to the next pair."""
         layer, asm = self.layer, self.asm
-        asm.note("subroutine: taps of both pixels to the buffer, as int16")
-        asm.label("gather", aligned=True)
         if layer.in_scratch:
             asm.op("ldr", "r11", self.frame.at("buffer"))
-        else:
+        elif not layer.moves_to_fpu:
             asm.op("mov", "r11", "sp")
+        elif layer.steps > layer.held_steps:
+            asm.add("r11", "sp", 8 * layer.held_steps)
+        self._words = 0 if layer.moves_to_fpu else 2 * layer.held_steps
         if layer.k_h == 1:
             self._gather_row()
         elif layer.looped:
@@ -119,14 +139,17 @@ class TwoPixelWriter(GroupWriter):
         else:
             asm.add("r9", "r9", 2 * layer.pixel_bytes - span, "r12")
             asm.op("str", "r9", frame.at("x"))
-        asm.op("bx", "lr")
 
     def _gather_unrolled(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.op("ldr", "r0", frame.at("rows"))
         asm.op("ldr", "r12", frame.at("first"))
         tail = self._first_tail
-        for row in range(layer.k_h):
+        fours = layer.k_h if layer.runs == (Run(0, 4),) and layer.pixel_bytes <= _LDR_REACH else 0
+        for row in range(0, fours, 2):
+            rows = min(2, fours - row)
+            asm.piece(_rows_of_four, range(row, row + rows), layer.pixel_bytes, self._places(4 * rows))
+        for row in range(fours, layer.k_h):
             asm.piece(_begin_row, row, layer.pixel_bytes)
             self._runs(tail)
             tail += sum(run.size % 4 for run in layer.runs)
@@ -148,10 +171,9 @@ class TwoPixelWriter(GroupWriter):
         self._next_pair()
 
     def _next_pair(self) -> None:
-        """Moves `first`, which is in r12, to the next pair; returns."""
+        """Moves `first`, which is in r12, to the next pair."""
         self.asm.add("r1", "r12", 2 * self.layer.pixel_bytes)
         self.asm.op("str", "r1", self.frame.at("first"))
-        self.asm.op("bx", "lr")
 
     @property
     def _first_tail(self) -> int:
@@ -181,13 +203,18 @@ class TwoPixelWriter(GroupWriter):
             asm.add("r12", "r9", 8 * _EIGHTS_PER_TURN * turns)
             with asm.loop(label, turns):
                 for _ in range(_EIGHTS_PER_TURN):
-                    asm.piece(_eight, self.layer.aligned)
+                    asm.piece(_eight, self.layer.aligned, ())
                 asm.until_equal("r9", "r12", label)
             eights -= _EIGHTS_PER_TURN * turns
         for _ in range(eights):
-            asm.piece(_eight, self.layer.aligned)
+            asm.piece(_eight, self.layer.aligned, self._places(8))
         if count % 2:
-            asm.piece(_four)
+            asm.piece(_four, self._places(4))
+
+    def _places(self, count: int) -> tuple[str, ...]:
+        """Registers of the FPU for the next words; none: the buffer."""
+        first, self._words = self._words, self._words + count
+        return tuple(f"s{i}" for i in range(first, min(self._words, 2 * self.layer.held_steps)))
 
     def _tail(self, count: int, half: int | None) -> None:
         """The last 1 to 3 taps of a run, a halfword each, or a word where the other half of a step has weight 0."""
@@ -270,7 +297,7 @@ class TwoPixelWriter(GroupWriter):
         asm, layer, frame = self.asm, self.layer, self.frame
         asm.load_multiple(STREAM, FIRST)
         if not layer.in_scratch and layer.k_h > 1 and layer.steps <= _LAST_UNROLLED:
-            self._steps_last([f"[sp, #{8 * step + 4}]" for step in range(layer.steps)])
+            self._steps_last("sp", 4, layer.steps)
             self.split("second_sum", None)
             return
         turns, ahead = divmod(layer.steps, _LAST_PER_TURN)
@@ -279,10 +306,12 @@ class TwoPixelWriter(GroupWriter):
             asm.add("r14", "r14", 4)
         else:
             asm.add("r14", "sp", 4)
-        self._steps_last(["[r14], #8"] * ahead)
+        self._steps_last("r14", 0, ahead)
+        asm.add("r14", "r14", 8 * ahead)
         if turns:
             with asm.loop("last_steps", turns):
-                self._steps_last(["[r14], #8"] * _LAST_PER_TURN)
+                self._steps_last("r14", 0, _LAST_PER_TURN)
+                asm.add("r14", "r14", 8 * _LAST_PER_TURN)
                 if layer.in_scratch:
                     asm.op("ldr", "r9", frame.at("buffer_end"))
                     asm.add("r9", "r9", 4)
@@ -291,16 +320,20 @@ class TwoPixelWriter(GroupWriter):
                 asm.until_equal("r14", "r9", "last_steps")
         self.split("second_sum", None)
 
-    def _steps_last(self, places: Sequence[str]) -> None:
-        """Steps of one pixel whose taps are at `places`."""
-        asm = self.asm
+    def _steps_last(self, base: str, first: int, count: int) -> None:
+        """Steps of one pixel whose taps begin `first` bytes behind a register. Loads behind each other take less."""
+        asm, per_step = self.asm, self.layer.words_per_step
+        places = [f"[{base}, #{first + 8 * step}]" for step in range(count)]
         if self.layer.nibbles:
             self._nibbles_last(places)
             return
-        weights = Weights(asm, SECOND, len(places) * self.layer.words_per_step)
-        for place in places:
-            load = "ldr", "r9", place
-            weights.multiply(self.layer.requant, self.layer.words_per_step, (("r9", FIRST, FIRST),), load)
+        weights = Weights(asm, SECOND, count * per_step)
+        for at in range(0, count, len(_LAST_TAPS)):
+            taps = _LAST_TAPS[: count - at]
+            for tap, place in zip(taps, places[at:], strict=False):
+                asm.op("ldr", tap, place)
+            for tap in taps:
+                weights.multiply(self.layer.requant, per_step, ((tap, FIRST, FIRST),))
 
     def _nibbles_last(self, places: Sequence[str]) -> None:
         asm = self.asm
@@ -321,8 +354,8 @@ def _begin_row(asm: Asm, row: int, pixel_bytes: int) -> None:
     asm.add("r10", "r9", pixel_bytes)
 
 
-def _eight(asm: Asm, aligned: bool) -> None:
-    """Eight taps of both pixels to eight words of the buffer."""
+def _eight(asm: Asm, aligned: bool, held: tuple[str, ...]) -> None:
+    """Eight taps of both pixels to eight words of the buffer, the first ones to registers of the FPU."""
     if aligned:
         asm.op("ldrd", "r3", "r7", "[r9], #8")
         asm.op("ldrd", "r4", "r8", "[r10], #8")
@@ -333,15 +366,38 @@ def _eight(asm: Asm, aligned: bool) -> None:
         asm.op("ldr", "r4", "[r10], #8")
     _unpack(asm, 0)
     _unpack(asm, 4)
-    asm.op("stm", "r11!", "{r1-r8}")
+    _put(asm, 8, held)
 
 
-def _four(asm: Asm) -> None:
-    """Four taps of both pixels to four words of the buffer."""
+def _put(asm: Asm, count: int, held: tuple[str, ...]) -> None:
+    """Words in r1 and so on to registers of the FPU, others to the buffer."""
+    for i in range(0, len(held), 2):
+        asm.op("vmov", *held[i : i + 2], f"r{1 + i}", f"r{2 + i}")
+    if len(held) < count:
+        asm.op("stm", "r11!", f"{{r{1 + len(held)}-r{count}}}")
+
+
+def _four(asm: Asm, held: tuple[str, ...]) -> None:
+    """Four taps of both pixels to four words of the buffer, the first ones to registers of the FPU."""
     asm.op("ldr", "r3", "[r9], #4")
     asm.op("ldr", "r4", "[r10], #4")
     _unpack(asm, 0)
-    asm.op("stm", "r11!", "{r1-r4}")
+    _put(asm, 4, held)
+
+
+def _rows_of_four(asm: Asm, rows: range, pixel_bytes: int, held: tuple[str, ...]) -> None:
+    """The same of one or two kernel rows that have no more. Loads behind each other take less."""
+    pointers = ("r9", "r10")[: len(rows)]
+    for pointer, row in zip(pointers, rows, strict=True):
+        asm.op("ldr", pointer, f"[r0, #{4 * row}]")
+    for pointer in pointers:
+        asm.op("add", pointer, pointer, "r12")
+    for base, pointer in zip((0, 4), pointers, strict=False):
+        asm.op("ldr", f"r{base + 3}", f"[{pointer}]")
+        asm.op("ldr", f"r{base + 4}", f"[{pointer}, #{pixel_bytes}]")
+    for base in range(0, 4 * len(rows), 4):
+        _unpack(asm, base)
+    _put(asm, 4 * len(rows), held)
 
 
 def _unpack(asm: Asm, base: int) -> None:
