@@ -88,7 +88,7 @@ def test_flash_of_a_library_is_as_planned(
     toolchain = find_toolchain(target)
     (tmp_path / "out").mkdir()
     sources = Sources(tmp_path, compiled.program.name)
-    library = compile_library(sources, toolchain, options.optimize, tmp_path / "out" / "model.o")
+    library = compile_library(sources, toolchain, compiled.program.optimize, tmp_path / "out" / "model.o")
     size = library_size(library, toolchain, target, tmp_path / "out")
     near = NEAR_IN_C if board == "cortex-m0plus" else NEAR
     assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=near, abs=300)

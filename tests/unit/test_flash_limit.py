@@ -22,6 +22,7 @@ from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import check_compiled_flash
 from tinyc.toolchain.size import LibrarySize
 
+NEAR = 0.1  # share of the least planned bytes that a small library takes more, as compiled
 M4 = load_board("cortex-m4")
 KWS = Path(__file__).parents[2] / "examples" / "kws" / "kws.onnx"
 
@@ -70,17 +71,18 @@ def test_a_compiled_library_over_its_budget_is_an_error(models_dir: Path) -> Non
 
 @pytest.mark.parametrize("weights", ["int8", "int4"])
 def test_what_the_hint_says_builds(tmp_path: Path, weights: Literal["int8", "int4"]) -> None:
-    """And takes no more than was said. How well the weights are rounded has no say in it."""
+    """And takes about what was said. How well the weights are rounded has no say in it."""
     data, out = tmp_path / "few.npz", tmp_path / "out"
     np.savez(data, **{name: samples[:8] for name, samples in np.load(KWS.parent / "kws.calib.npz").items()})
     recipe = Recipe("minmax", equalize=False, rounding="nearest" if weights == "int8" else None, weights=weights)
     build = partial(tinyc.build, KWS, "cortex-m4", out=out, calibration=data, recipe=recipe, proof=False)
     with pytest.raises(TinycError, match="the smallest library found takes about") as caught:
         build(flash=10_000)
-    budget = int(re.findall(r"`--prefer flash --flash (\d+)`", str(caught.value))[0])
-    flash = build(flash=budget, prefer="flash").report.flash
+    assert "`--prefer flash` without --flash builds a small library" in str(caught.value)
+    said = int(re.findall(r"takes about ([\d,]+) bytes", str(caught.value))[0].replace(",", ""))
+    flash = build(prefer="flash").report.flash
     assert flash is not None
-    assert flash.code_bytes + flash.const_bytes <= budget
+    assert flash.code_bytes + flash.const_bytes == pytest.approx(said, rel=NEAR)
 
 
 def test_a_build_keeps_its_budget_or_fails(models_dir: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tinyc.options.build import Options
 from tinyc.pipeline.choosing import WORTH
 from tinyc.pipeline.fronting import MOST_POINTS, front_of_model
 from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import lower_integers, lower_offers, offers_of
+from tinyc.pipeline.lowering import Lowered, lower_integers, lower_offers, offers_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan import Freedom, Needs, plan_graph, whole_problem
 from tinyc.plan.answer import Plan
@@ -320,3 +320,20 @@ def test_a_signal_of_thousands_of_samples_is_planned_in_seconds(
     by_prefer = {prefer: api.estimate(path, "cortex-m4", prefer=prefer).arena_bytes for prefer in ("time", "ram")}
     assert by_prefer["ram"] < 0.7 * by_prefer["time"]
     assert max(counts) <= 250_000
+
+
+def test_a_limit_below_what_is_compiled_for_speed_is_compiled_for_size(models_dir: Path) -> None:
+    file = models_dir / "mlperf_tiny" / "kws_int8.tflite"
+    integers = make_integers(file, M4, Options("cortex-m4"), Progress())
+    offers = offers_of(integers, M4, Options("cortex-m4"), Progress())
+
+    def lowered(**words: Any) -> Lowered:
+        return lower_offers(offers, integers, M4, Options("cortex-m4", **words), Progress())
+
+    assert lowered(flash=40_000).program.optimize == "speed"
+    least = lowered(flash=31_800)
+    assert least.program.optimize == "size"
+    assert least.plan.flash_bytes <= 31_800
+    assert lowered(flash=31_800, flash_reserve=500).plan.flash_bytes <= 31_300
+    with pytest.raises(TinycError, match="the smallest library found takes about"):
+        lowered(flash=20_000)

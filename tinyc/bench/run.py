@@ -132,8 +132,8 @@ def _runners(model: Path, options: BenchOptions, progress: Progress) -> tuple[li
         compiled = compile_model(model, host, asked, quiet)
         for name, text in compiled.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        library = load_library(Path(folder), asked.optimize)
-    compiler = f"{find_toolchain(host)} {OPTIMIZE_FLAGS[asked.optimize]}"
+        library = load_library(Path(folder), compiled.program.optimize)
+    compiler = f"{find_toolchain(host)} {OPTIMIZE_FLAGS[compiled.program.optimize]}"
     runners, missing = [generated_c(library, compiler, arithmetic_of(compiled.graph))], []
     for kind in options.references:
         try:

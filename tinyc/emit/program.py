@@ -12,6 +12,7 @@ from tinyc.choose.select import Choice
 from tinyc.emit.constants import ConstantArray, key_of
 from tinyc.ir.graph import Labels, Node, Value
 from tinyc.kernel.kernel import Call, Const, CoreSplit, Cost, In, Out, RowForm, SpecializedKernel
+from tinyc.options.build import Optimize
 from tinyc.plan.answer import SLOW
 
 
@@ -316,6 +317,7 @@ class Program:
     in_ram: InRam | None = None
     fetches: Mapping[int, Fetch] = field(default_factory=dict)  # by the step that reads them
     labels: Mapping[str, Labels] = field(default_factory=dict)  # of outputs, by the value's name
+    optimize: Optimize = "speed"  # what the C compiler is told
 
     @property
     def kind(self) -> str:

@@ -240,14 +240,13 @@ def estimate(
     board: Board,
     measured: MeasuredCosts | None = None,
     *,
-    optimize: Optimize = "speed",
     ram: int | None = None,
 ) -> Estimate:
-    """The costs of a program that `compile_model` has made for the board. optimize: what compilers shall make of it.
-    ram: bytes that the arena may take, where these are fewer than the board's."""
+    """The costs of a program that `compile_model` has made for the board. ram: bytes that the arena may take, where
+    these are fewer than the board's."""
     costs = measured or MeasuredCosts(**measured_table(_MEASURED))
     compiled = core_named(board.core).code or board.core
-    core = core_of(board.core)
+    core, optimize = core_of(board.core), program.optimize
     if not isinstance(core, PerInstruction) and compiled not in costs.cycles:
         core = None
     waits = {step.index: _waits(program, step, board) for step in program.steps}

@@ -16,7 +16,7 @@ from tinyc.choose.select import Choice, fastest, optimized_for_size, repriced
 from tinyc.choose.slow_flash import RamCode, SlowFlash
 from tinyc.ir.graph import Graph
 from tinyc.kernel.kernel import Cost
-from tinyc.options.build import Options, Prefer
+from tinyc.options.build import Optimize, Options, Prefer
 from tinyc.plan.answer import Plan
 from tinyc.plan.cores import on_cores
 from tinyc.plan.families import STREAMED_UP_TO, by_rows, families_of, window
@@ -58,11 +58,12 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """A graph, the kernels that may run each node, and the plan of its memory."""
+    """A graph, the kernels that may run each node, and the plan of its memory. optimize: what the compiler is told."""
 
     graph: Graph
     choices: Mapping[str, Sequence[Choice]]
     plan: Plan
+    optimize: Optimize
 
 
 def worth_of(options: Options) -> Worth:
@@ -107,7 +108,8 @@ def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
         limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
     if not any(family.measured for family in offers.front.families):  # nothing runs: addresses do all that there is
         choices = offers.forms[0].choices
-        return [LaidOut(graph, choices, place_states(graph, plan_graph(graph, fastest(choices))))]
+        plan = plan_graph(graph, fastest(choices))
+        return [LaidOut(graph, choices, place_states(graph, plan), offers.optimize)]
 
     worth, slow = worth_of(options), slow_part(board, options)
     laid = []
@@ -115,17 +117,17 @@ def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
         form, plan = own.of(best.family), best.plan
         if slow is not None and limits.arena_bytes is not None:
             plan = _in_parts(own, worth, limits, slow, best)
-        laid.append(LaidOut(form.graph, form.choices, place_states(form.graph, plan)))
+        laid.append(LaidOut(form.graph, form.choices, place_states(form.graph, plan), own.optimize))
     return laid
 
 
 def _as_compiled(
-    choices: Mapping[str, Sequence[Choice]], board: Board, options: Options
+    choices: Mapping[str, Sequence[Choice]], board: Board, optimize: Optimize
 ) -> Mapping[str, Sequence[Choice]]:
-    """The kernels as the compiler makes them with these options."""
-    if options.optimize != "size":
+    """The kernels as the compiler makes them."""
+    if optimize != "size":
         return choices
-    return optimized_for_size(choices, compiled_code(board.core, board.isa, options.optimize))
+    return optimized_for_size(choices, compiled_code(board.core, board.isa, optimize))
 
 
 def _with_copies(
@@ -147,11 +149,18 @@ class Offers:
     """The families of all forms of a graph, as the compiler makes them, with what is worth its place in RAM there."""
 
     def __init__(
-        self, forms: Sequence[Candidates], board: Board, options: Options, copies: Copies | None = None
+        self,
+        forms: Sequence[Candidates],
+        board: Board,
+        options: Options,
+        copies: Copies | None = None,
+        optimize: Optimize | None = None,
     ) -> None:
-        """copies: to RAM, at another price than that of the board's; None: at that."""
+        """copies: to RAM, at another price than that of the board's; None: at that. optimize: what the compiler is
+        told; None: what is usual for what is preferred."""
         self._forms = forms
-        self._compiled = [replace(form, choices=_as_compiled(form.choices, board, options)) for form in forms]
+        self.optimize: Optimize = optimize or options.optimize
+        self._compiled = [replace(form, choices=_as_compiled(form.choices, board, self.optimize)) for form in forms]
         cycles = sum(choice.cost.cycles for choice in fastest(self._compiled[0].choices).values())
         self._board, self._options = board, options
         self.copies = copies or copies_of(board, options, cycles=cycles)
@@ -176,7 +185,11 @@ class Offers:
                 high, copies = own.price, own
             else:
                 low = own.price
-        return None if copies is None else Offers(self._forms, self._board, self._options, copies)
+        return None if copies is None else Offers(self._forms, self._board, self._options, copies, self.optimize)
+
+    def for_size(self) -> Offers:
+        """The same as compilers make them that are told to make code small."""
+        return Offers(self._forms, self._board, self._options, None, "size")
 
     def _has_room(self, copies: Copies) -> bool:
         """Whether there is RAM for the copies of the fastest kernels."""

@@ -167,7 +167,7 @@ def _firmware(folder: Path, compiled: Compiled, board: Board, options: Options) 
         (folder / name).write_text(text, encoding="utf-8")
     toolchain = find_toolchain(board, options.toolchain)
     sources = Sources(folder, compiled.program.name)
-    return compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
+    return compile_firmware(sources, board, toolchain, compiled.program.optimize, folder / "firmware")
 
 
 def _modelled(firmware: Firmware, board: Board, options: Options, inputs: Inputs) -> tuple[int | None, str | None]:

@@ -57,4 +57,4 @@ def _lowered(path: Path, board: Board, options: Options, progress: Progress) -> 
 
 
 def _estimated(path: Path, lowered: Lowered, board: Board, options: Options) -> Estimate:
-    return estimate(path.name, lowered.program, board, optimize=options.optimize, ram=options.ram)
+    return estimate(path.name, lowered.program, board, ram=options.ram)

@@ -68,9 +68,7 @@ def _point(asked: Options, *, weighted: bool) -> Point:
 def _estimated(model: IntegerModel, point: Point, asked: Options, progress: Progress) -> Point:
     board = load_board(asked.board)
     try:
-        estimated = estimate(
-            model.path.name, lower_integers(model, board, asked, progress).program, board, optimize=asked.optimize
-        )
+        estimated = estimate(model.path.name, lower_integers(model, board, asked, progress).program, board)
     except TinycError as error:
         return replace(point, problem=error.message)
     return replace(

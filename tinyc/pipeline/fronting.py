@@ -44,7 +44,7 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
     with progress.stage("plan"):
         offers = Offers(forms, board, options)
     built = lower_offers(offers, model, board, options, quiet)
-    estimated = estimate(path.name, built.program, board, optimize=options.optimize)
+    estimated = estimate(path.name, built.program, board)
     chosen = _point(estimated, by_rows=built.plan.runs_by_rows, built=True)
     with progress.stage("front"):
         apart, corners = offers.front.some(MOST_POINTS)
@@ -64,8 +64,8 @@ def _placed(model: IntegerModel, board: Board, options: Options, form: Candidate
     """The library of a plan. Raises InvalidPlanError where the plan's check refuses it."""
     validate(plan)
     placed = place_states(form.graph, plan) if form.graph.states else plan
-    lowered = lower_plan(model, LaidOut(form.graph, form.choices, placed), board, options)
-    estimated = estimate(model.path.name, lowered.program, board, optimize=options.optimize)
+    lowered = lower_plan(model, LaidOut(form.graph, form.choices, placed, options.optimize), board, options)
+    estimated = estimate(model.path.name, lowered.program, board)
     return _point(estimated, by_rows=plan.runs_by_rows)
 
 

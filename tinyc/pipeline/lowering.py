@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from tinyc.base.dataclass import dataclass
@@ -47,7 +48,8 @@ def check_flash(program: Program, taken: int, asked: int) -> None:
         f"the smallest library found takes about {taken:,} bytes of flash, --flash is {asked:,}: "
         f"{taken - asked:,} too few",
         layer.node.where,
-        f"`--prefer flash --flash {taken}` builds it; this layer has the most constants, {layer.const_bytes:,} bytes",
+        "`--prefer flash` without --flash builds a small library, and says how many bytes it takes; this layer has the "
+        f"most constants, {layer.const_bytes:,} bytes",
         exit_code=1,
         missed=[Missed("flash", "bytes", asked, taken)],
     )
@@ -93,10 +95,10 @@ def _check_cores(board: Board, options: Options) -> None:
 def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
     """The same as `lower_integers`, of all that is offered for the model."""
 
-    with progress.stage("plan"):
-        ways = lay_out(offers, board, options)
-    with progress.stage("lower"):
-        lowered = _worth_most([lower_plan(model, laid, board, options) for laid in ways], offers, board, options)
+    lowered = _lowered(offers, model, board, options, progress)
+    if options.flash is not None and offers.optimize != "size" and not _is_within(lowered, options, options.flash):
+        small = _lowered(offers.for_size(), model, board, options, progress)
+        lowered = min(lowered, small, key=lambda own: own.plan.flash_bytes)
     for refused in lowered.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     if options.flash is not None:
@@ -107,9 +109,21 @@ def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Opt
     return lowered
 
 
+def _lowered(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+    with progress.stage("plan"):
+        ways = lay_out(offers, board, options)
+    with progress.stage("lower"):
+        return _worth_most([lower_plan(model, laid, board, options) for laid in ways], offers, board, options)
+
+
+def _is_within(lowered: Lowered, options: Options, flash_bytes: int) -> bool:
+    """Whether the library is estimated to be within a limit of flash."""
+    return lowered.plan.flash_bytes + (options.flash_reserve or 0) <= flash_bytes
+
+
 def lower_plan(model: IntegerModel, laid: LaidOut, board: Board, options: Options) -> Lowered:
     """The library of one plan, with its copies to RAM."""
-    program = program_of(model, laid.graph, laid.plan, options)
+    program = replace(_program_of(model, laid.graph, laid.plan, options), optimize=laid.optimize)
     return Lowered(laid.graph, _with_copies(program, laid.plan, board, options), laid.plan, laid.choices)
 
 
@@ -172,7 +186,7 @@ def _with_copies(program: Program, plan: Plan, board: Board, options: Options) -
     return program
 
 
-def program_of(model: IntegerModel, graph: Graph, plan: Plan, options: Options) -> Program:
+def _program_of(model: IntegerModel, graph: Graph, plan: Plan, options: Options) -> Program:
     """The steps of a plan's library."""
     program = lower(graph, plan, model.numerics, _name(model.path, options), model.perms)
     front = model.front

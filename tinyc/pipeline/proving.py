@@ -314,7 +314,7 @@ def compile_library(folder: Path, compiled: Compiled, board: Board, options: Opt
     """Writes the library into the folder, and builds the firmware in `firmware/` there."""
     write_library(folder, compiled)
     sources = Sources(folder, compiled.program.name)
-    firmware = compile_firmware(sources, board, toolchain, options.optimize, folder / "firmware")
+    firmware = compile_firmware(sources, board, toolchain, compiled.program.optimize, folder / "firmware")
     return replace(firmware, sequence=options.sequence)
 
 
@@ -348,7 +348,8 @@ def _bisect(
 ) -> str | None:
     """The first step whose output for the last sample differs from the integer reference, in words."""
     sources, steps = Sources(folder, compiled.program.name), folder / "firmware" / "steps"
-    firmware = compile_firmware(sources, built.board, built.toolchain, options.optimize, steps, Checks(dump_steps=True))
+    optimize = compiled.program.optimize
+    firmware = compile_firmware(sources, built.board, built.toolchain, optimize, steps, Checks(dump_steps=True))
     ran = run_samples(target, firmware, compiled, samples)
     rows = [samples.sample(index, compiled.graph) for index in range(len(samples))]
     difference = first_difference(compiled.graph, compiled.program, rows, ran.steps[-1])
@@ -457,7 +458,7 @@ def _planned(compiled: Compiled, board: Board, options: Options) -> dict[str, An
         "model_sha256": compiled.sha256,
         "name": program.name,
         "board": board.name,
-        "optimize": options.optimize,
+        "optimize": program.optimize,
         "numerics": program.arithmetic,
         "macs": sum(step.macs for step in program.steps),
         "cores": program.cores,

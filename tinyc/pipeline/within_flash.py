@@ -121,5 +121,5 @@ def _flash_bytes(compiled: LibraryText, board: Board, options: Options, toolchai
         folder, model = Path(name), compiled.program.name
         for file, text in compiled.files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        library = compile_library(Sources(folder, model), toolchain, options.optimize, folder / f"{model}.o")
+        library = compile_library(Sources(folder, model), toolchain, compiled.program.optimize, folder / f"{model}.o")
         return library_size(library, toolchain, board, folder).flash_bytes
