@@ -38,6 +38,11 @@ def test_rows_that_are_added_up() -> None:
     check({name: DEPTHWISES[name] for name in ("15x1", "6x1, to one row")}, Numerics.TFLM)
 
 
+def test_rows_of_an_odd_number_of_pixels() -> None:
+    """The last one's taps are in registers of the FPU."""
+    check({name: CONVS[name] for name in ("1x1, odd, by fours",)}, Numerics.TFLM)
+
+
 def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None:
     for name, case, executed in check_rows_on_core(group(layers), numerics, scalar=False, **where):
         promised = case.form.cost.instructions
