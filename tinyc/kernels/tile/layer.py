@@ -60,6 +60,7 @@ class WeightedLayer:
     packing: Packing
     requant: Requantization
     core: Core
+    even: bool = False  # whether calls make even numbers of pixels alone
     odd: bool = False  # whether every call ends with an odd pixel, whose taps are in registers of the FPU
     room: int = 0  # taps of the widest layer that may have the same function, where many have one
 

@@ -35,7 +35,7 @@ _LAST_UNROLLED = 32  # its steps without a loop, in layers whose rows are short
 
 
 class TwoPixelWriter(GroupWriter):
-    """Writes one function for n >= 2 pixels; `asm` has the code."""
+    """Writes one function for n >= 2 pixels, or an even number; `asm` has the code."""
 
     _words = 0  # of taps that are gathered so far, as far as registers of the FPU take them
 
@@ -43,6 +43,16 @@ class TwoPixelWriter(GroupWriter):
         asm = self.asm
         self.enter()
         self._pairs()
+        if not self.layer.even:
+            self._last()
+        self.leave()
+        self.gather()
+        self.sum()
+        return PixelWork(asm.work(), asm.work("pair"), asm.work("last"), self.group_bytes)
+
+    def _last(self) -> None:
+        """A last odd pixel, if there is one."""
+        asm = self.asm
         asm.op("adds", "r9", "r9", "#1")
         asm.branch("bmi.w", "done")
         with asm.per("last"):
@@ -53,10 +63,6 @@ class TwoPixelWriter(GroupWriter):
             self.load_stream()
             self.groups("last", self._sums_last, paired=False)
         asm.label("done")
-        self.leave()
-        self.gather()
-        self.sum()
-        return PixelWork(asm.work(), asm.work("pair"), asm.work("last"), self.group_bytes)
 
     def _pairs(self) -> None:
         """The loop over pairs of pixels. Leaves r9 = pixels left - 2: -1 or -2."""

@@ -48,6 +48,9 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
         return None
     out_c, k_h, k_w, in_c = p.w.shape
     window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
+    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
+    along = RowWalk(pieces, window.kernel.h, window.stride.w * in_c, window.pad.left * in_c)
+    even = _is_even(site) if along.is_direct else all(piece.pixels % 2 == 0 for piece in pieces)
     layer = WeightedLayer(
         k_h=window.kernel.h,
         runs=_runs(window, in_c),
@@ -58,10 +61,9 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
         packing=packing,
         requant=finish.requant,
         core=site.core,
+        even=even and tile.pixels == 2 and not tile.of_any,
         room=_widest(site) if tile.of_any else 0,
     )
-    pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
-    along = RowWalk(pieces, window.kernel.h, layer.pixel_bytes, window.pad.left * in_c)
     return WeightedPlan(layer, along, pixels, rows, finish, matrix)
 
 
@@ -69,6 +71,15 @@ def of_row(tile: Tile, pixels: int) -> Tile:
     """The tile of rows of so many pixels: a single one has no second beside it."""
     single = ONE_PIXEL_SHORT if tile.short else ONE_PIXEL
     return single if pixels == 1 and not tile.takes_one else tile
+
+
+def _is_even(site: Site) -> bool:
+    """Whether rows, or columns of one pixel a row, of all layers of the graph with weights of this shape have even
+    numbers of pixels: layers with the same code have all of it."""
+    values, layers = site.graph.values, [node for node in site.graph.nodes if node.op == site.node.op]
+    alike = [node for node in layers if values[node.inputs[1]].shape == site.x(1).shape]
+    shapes = [values[node.outputs[0]].shape for node in alike]
+    return all((out_h if out_w == 1 else out_w) % 2 == 0 for _, out_h, out_w, _ in shapes)
 
 
 def _widest(site: Site) -> int:

@@ -123,7 +123,7 @@ def _contract(work: WeightedPlan) -> str:
  */"""
     what = "pixels of a row" if work.is_direct else "a row"
     rows = f"{layer.k_h} row pointer{'s' if layer.k_h > 1 else ''}{', at words' if layer.aligned else ''}"
-    least = ", 2 or more" if layer.tile.pixels == 2 else ""
+    least = ", an even number" if layer.even else ", 2 or more" if layer.tile.pixels == 2 else ""
     n = "" if not work.is_direct else " n: 1." if layer.alone else f" n: pixels{least}."
     channels = f"any number of channels that is {layer.out_c % GROUP} above a multiple of {GROUP}"
     outputs = "channels"
