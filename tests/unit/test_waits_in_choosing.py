@@ -5,25 +5,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tinyc
 from tinyc.base import paths
+from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.board.parts import FlashTiming
 from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.slow_flash import Waits, fetched, split_waits
-from tinyc.emit.in_ram import with_ram_code
+from tinyc.emit.in_ram import cycles_beside_copies, with_ram_code
 from tinyc.kernel.kernel import Cost, Fetches, WrittenCode
 from tinyc.ops import all_ops
 from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.choosing import copies_of
-from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import lower_offers, offers_of, value_beside_copies
+from tinyc.pipeline.integers import IntegerModel, make_integers
+from tinyc.pipeline.lowering import Lowered, lower_integers, lower_offers, offers_of, value_beside_copies
 from tinyc.pipeline.progress import Progress
 
 TIMING = FlashTiming(wait_states=304, word_bytes=32, line_bytes=32, instruction_lines=256, data_lines=256)
+PICO = "raspberry-pi-pico2"
 _ROUNDING = 1e-6  # of values, whose costs are whole cycles
 KERNELS = {kernel.name: kernel for op in all_ops().values() for kernel in op.every_kernel}
 
@@ -83,3 +86,43 @@ def test_what_is_chosen_with_its_waits_is_worth_no_less(
     other = replace(other, program=with_ram_code(other.program, copies.most_bytes, board, copies.price))
     values = [value_beside_copies(own, board, options, offers.copies.price) for own in (chosen, other)]
     assert values[0] <= values[1] + _ROUNDING
+
+
+@pytest.fixture(scope="module")
+def kws(models_dir: Path) -> IntegerModel:
+    options = Options(PICO)
+    return make_integers(models_dir / "mlperf_tiny" / "kws_int8.tflite", load_board(PICO), options, Progress())
+
+
+def _lowered(model: IntegerModel, **words: Any) -> Lowered:
+    return lower_integers(model, load_board(PICO), Options(PICO, **words), Progress())
+
+
+def _cycles(lowered: Lowered) -> int:
+    timing = load_board(PICO).flash_timing
+    assert timing is not None
+    return cycles_beside_copies(lowered.program, timing)
+
+
+def test_a_limit_of_time_is_that_of_the_library_with_its_copies(kws: IntegerModel) -> None:
+    """What it takes is allowed, whatever its plan says of copies; less is refused."""
+    least = _cycles(_lowered(kws, prefer="time", ram=16_000))
+    assert _cycles(_lowered(kws, prefer="time", ram=16_000, time=str(least))) <= least
+    with pytest.raises(TinycError, match=rf"the fastest takes about {least:,}"):
+        _lowered(kws, prefer="time", ram=16_000, time=str(least - 1))
+
+
+@pytest.mark.parametrize("limit", [3_450_000, 3_400_000, 3_300_000])
+def test_copies_without_room_do_not_break_a_limit_of_time(kws: IntegerModel, limit: int) -> None:
+    """Kernels that were to be copied took 11.6 million cycles from flash."""
+    assert _cycles(_lowered(kws, prefer="ram", ram_code=3_000, time=str(limit))) <= limit
+
+
+def test_more_ram_is_never_worth_less_beside_copies(kws: IntegerModel) -> None:
+    """Where the arena leaves little for them a smaller one is tried."""
+    board, options = load_board(PICO), Options(PICO, prefer="time")
+    values = [
+        value_beside_copies(_lowered(kws, prefer="time", ram=ram), board, options, 0.0)
+        for ram in (4_000, 8_000, 12_000, 16_000, 24_000)
+    ]
+    assert values == sorted(values, reverse=True)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
@@ -96,8 +97,8 @@ def _cycles(text: str, board: Board) -> int:
 
 
 def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
-    """The plan of one of the forms of the graph; two where RAM has no room for all that is worth a copy: what is copied
-    of each says which is worth more.
+    """The plan of one of the forms of the graph; several where RAM has no room for all that is worth a copy, or a limit
+    of time is beside copies: what is copied of each says which is worth most.
 
     Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
     row, and has none.
@@ -113,7 +114,7 @@ def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
 
     worth, slow = worth_of(options), slow_part(board, options)
     laid = []
-    for own, best in _beside_copies(offers, worth, limits):
+    for own, best in _ways(offers, worth, limits):
         form, plan = own.of(best.family), best.plan
         if slow is not None and limits.arena_bytes is not None:
             plan = _in_parts(own, worth, limits, slow, best)
@@ -173,15 +174,21 @@ class Offers:
         priced = _with_copies(choices, self._board, self.copies)
         return on_cores(priced, self._options.cores) if self._options.cores > 1 else priced
 
-    def dearer(self) -> Offers | None:
-        """The same at the least price at which the copies of the fastest kernels are in the RAM; None where they are at
-        this one, or at none."""
-        if self.copies is None or self._has_room(self.copies):
+    @property
+    def waits(self) -> bool:
+        """Whether kernels wait for flash, unless they are copied to RAM."""
+        return self.copies is not None and self._board.flash_timing is not None
+
+    def dearer(self, plan: Plan) -> Offers | None:
+        """The same at the least price at which the copies of the fastest kernels are in the RAM beside the plan's
+        arena; None where they are at this one, or at none."""
+        room = self.room(plan)
+        if self.copies is None or self._copied(self.copies) <= room:
             return None
         low, high, copies = self.copies.price, max(_MOST_FOR_A_BYTE, self.copies.price), None
         for _ in range(_PRICES):
             own = replace(self.copies, price=(low + high) / 2)
-            if self._has_room(own):
+            if self._copied(own) <= room:
                 high, copies = own.price, own
             else:
                 low = own.price
@@ -191,15 +198,19 @@ class Offers:
         """The same as compilers make them that are told to make code small."""
         return Offers(self._forms, self._board, self._options, None, "size")
 
-    def _has_room(self, copies: Copies) -> bool:
-        """Whether there is RAM for the copies of the fastest kernels."""
+    def _copied(self, copies: Copies) -> int:
+        """Bytes of the copies of the fastest kernels."""
         choices = fastest(_with_copies(self._compiled[0].choices, self._board, copies)).values()
-        return _copied_bytes(choice.cost for choice in choices) <= copies.most_bytes
+        return _copied_bytes(choice.cost for choice in choices)
+
+    def room(self, plan: Plan) -> int:
+        """Bytes of RAM for copies beside the arena of a plan."""
+        copies = copies_of(self._board, self._options, cycles=plan.cycles, arena_bytes=plan.arena_bytes)
+        return 0 if copies is None else copies.most_bytes
 
     def excess(self, plan: Plan) -> int:
         """Bytes of the copies of a plan for which there is no RAM beside its arena; 0: there is."""
-        copies = copies_of(self._board, self._options, cycles=plan.cycles, arena_bytes=plan.arena_bytes)
-        return 0 if copies is None else max(_copied_bytes(form.cost for form in plan.forms) - copies.most_bytes, 0)
+        return max(_copied_bytes(form.cost for form in plan.forms) - self.room(plan), 0)
 
     def of(self, family: Family) -> Candidates:
         """The form of the graph that a family is of."""
@@ -248,18 +259,44 @@ class Offers:
         return families
 
 
+def _ways(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[Offers, Best]]:
+    """Plans, of which the best is among those that the limits allow once it is known what is copied to RAM.
+
+    Cycles of a plan count a price for each byte that is copied, and copies for which there may be no room. So a limit
+    of time is kept by the library as built: the fastest is beside what keeps it by these.
+    """
+    if limits.cycles is None or not offers.waits:
+        return _beside_copies(offers, worth, limits)
+    ways = _beside_copies(offers, WORTH["time"], replace(limits, cycles=None))
+    with suppress(TinycError):
+        ways += _beside_copies(offers, worth, limits)
+    return ways
+
+
 def _beside_copies(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[Offers, Best]]:
     """The best plan that leaves RAM for what it copies, and whose it is.
 
-    At the price that RAM has there may be none. All that is copied is flash: with less flash there is. Or fewer copies
-    are worth a higher price.
+    At the price that RAM has there may be none. All that is copied is flash: with less flash there is, or more of it
+    with a smaller arena. Or fewer copies are worth a higher price.
     """
     best = _best(offers, worth, limits)
     if not offers.excess(best.plan):
         return [(offers, best)]
-    dearer = offers.dearer()
-    others = [] if dearer is None else [(dearer, _best(dearer, worth, limits))]
-    return [(offers, _with_less_flash(offers, worth, limits, best)), *others]
+    less = _with_less_flash(offers, worth, limits, best), *_in_halves(offers, worth, limits, best)
+    ways = [(offers, own) for own in less]
+    if (dearer := offers.dearer(best.plan)) is not None:
+        with suppress(TinycError):  # none takes so few cycles at that price
+            ways.append((dearer, _best(dearer, worth, limits)))
+    return ways
+
+
+def _in_halves(offers: Offers, worth: Worth, limits: Limits, best: Best) -> Iterator[Best]:
+    """The best plans in half of its arena, in half of that ... while it takes more than it leaves for copies."""
+    own: Best | None = best
+    while own is not None and offers.excess(own.plan) and own.plan.arena_bytes > offers.room(own.plan):
+        own = offers.front.best(worth, replace(limits, arena_bytes=own.plan.arena_bytes // 2))
+        if own is not None:
+            yield own
 
 
 def _with_less_flash(offers: Offers, worth: Worth, limits: Limits, best: Best) -> Best:
@@ -280,13 +317,7 @@ def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
     best = offers.front.best(worth, limits)
     if best is None and limits.cycles is not None:
         fast = _best(offers, WORTH["time"], replace(limits, cycles=None)).plan
-        raise TinycError(
-            f"no library of this model takes {limits.cycles:,} cycles within these limits of flash and RAM: "
-            f"the fastest takes about {fast.cycles:,}",
-            hint="a larger --time, --flash or --ram",
-            exit_code=1,
-            missed=[Missed("cycles", "cycles", limits.cycles, fast.cycles)],
-        )
+        raise too_slow(limits.cycles, fast.cycles)
     if best is None and offers.every is not offers.front:
         best = offers.every.best(worth, limits)
     if best is None:
@@ -296,6 +327,17 @@ def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
     if best is None:
         raise InvalidPlanError("no plan of this model passes its check")
     return best
+
+
+def too_slow(limit: int, least: int) -> TinycError:
+    """That no library takes so few cycles. least: those of the fastest one."""
+    return TinycError(
+        f"no library of this model takes {limit:,} cycles within these limits of flash and RAM: "
+        f"the fastest takes about {least:,}",
+        hint="a larger --time, --flash or --ram",
+        exit_code=1,
+        missed=[Missed("cycles", "cycles", limit, least)],
+    )
 
 
 def _in_parts(offers: Offers, worth: Worth, limits: Limits, slow: SlowPart, best: Best) -> Plan:

@@ -29,7 +29,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
-from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, copies_of, lay_out, worth_of
+from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, copies_of, lay_out, limits_of, too_slow, worth_of
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import find_blob
@@ -128,6 +128,13 @@ def lower_plan(model: IntegerModel, laid: LaidOut, board: Board, options: Option
 
 
 def _worth_most(ways: Sequence[Lowered], offers: Offers, board: Board, options: Options) -> Lowered:
+    """Of those that keep a limit of time with what they copy. Raises TinycError where none does."""
+    limit = limits_of(board, options).cycles
+    if limit is not None and offers.waits:
+        least = min(_cycles(way, board) for way in ways)
+        if least > limit:
+            raise too_slow(limit, least)
+        ways = [way for way in ways if _cycles(way, board) <= limit]
     if len(ways) == 1:
         return ways[0]
     assert offers.copies is not None
@@ -135,13 +142,18 @@ def _worth_most(ways: Sequence[Lowered], offers: Offers, board: Board, options: 
     return min(ways, key=lambda way: value_beside_copies(way, board, options, price))
 
 
+def _cycles(lowered: Lowered, board: Board) -> int:
+    """Of a library on a board with slow flash."""
+    assert board.flash_timing is not None
+    return cycles_beside_copies(lowered.program, board.flash_timing)
+
+
 def value_beside_copies(lowered: Lowered, board: Board, options: Options, price: float) -> float:
     """What a library is worth on a board with slow flash; less is better. price: cycles for each byte that is copied to
     RAM."""
     program, plan = lowered.program, lowered.plan
-    assert board.flash_timing is not None
     assert program.in_ram is not None
-    cycles = cycles_beside_copies(program, board.flash_timing) + price * program.in_ram.size
+    cycles = _cycles(lowered, board) + price * program.in_ram.size
     return worth_of(options).of(cycles, plan.flash_bytes, plan.arena_bytes)
 
 
