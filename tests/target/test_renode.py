@@ -95,7 +95,7 @@ def test_folder_is_self_contained(renode: Make) -> None:
 def test_platform(renode: Make, board_name: str) -> None:
     board = load_board(board_name)
     described = read_repl((renode(board_name) / "board.repl").read_text())
-    memory = board.memory
+    memory = board.emulated.memory  # of the ESP32-C3 they are where QEMU's machine has them
     assert memory is not None
     assert described.address("flash") == memory.flash_origin
     assert described.number("flash", "size") == memory.flash_bytes

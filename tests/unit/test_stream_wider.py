@@ -22,13 +22,14 @@ from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
 from tinyc.plan.answer import Group, Partition, Plan
 from tinyc.plan.builder import problem_of
-from tinyc.plan.liveness import loads_of
+from tinyc.plan.liveness import Load, loads_of
 from tinyc.plan.placement import plan_of
 from tinyc.plan.problem import Form, Problem, Walk
-from tinyc.plan.rows.cuts import cheapest, measure, mixture, weigh_all
+from tinyc.plan.rows.cuts import cheapest, measure, mixture, weigh_all, without_worse
 from tinyc.plan.rows.wider import widened
+from tinyc.plan.tables import CutTables
 from tinyc.plan.turns import Orders, lazy_slots
-from tinyc.plan.uses import uses_of
+from tinyc.plan.uses import Ints, uses_of
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 
 DSP = frozenset({"dsp"})
@@ -145,3 +146,36 @@ def test_the_search_never_loses() -> None:
     assert cycles
     assert all(other <= one for one, other in cycles)
     assert any(other < one for one, other in cycles)
+
+
+def test_groups_that_leave_nowhere_more_room_than_others_change_no_table() -> None:
+    """Of the same layers and walks: with so many bytes more, and with fewer in one turn of one layer."""
+    every = widened(problem(), measure(problem()))
+    heavier = [replace(one, loads=tuple(map(with_more, one.loads))) for one in every if not one.is_whole]
+    assert without_worse((*every, *heavier)) == every
+    assert without_worse((*every, *every)) == every
+    for one in heavier:
+        other = replace(one, loads=(with_more(one.loads[0], turn=0, more=-1_000_000), *one.loads[1:]))
+        assert other in without_worse((one, other))
+        two = replace(other, loads=(*other.loads[:-1], with_more(other.loads[-1])))
+        assert len(one.loads) == 1 or without_worse((one, two)) == (one, two)
+    needs = CutTables(every).needs()
+    whole, reduced = CutTables((*every, *heavier)), CutTables(every)
+    for live in needs[:: max(len(needs) // 40, 1)]:
+        tables = whole.within(live), reduced.within(live)
+        assert (tables[0] is None) == (tables[1] is None)
+        if tables[0] is not None and tables[1] is not None:
+            np.testing.assert_array_equal(tables[0].cycles, tables[1].cycles)
+
+
+def with_more(load: Load, turn: int | slice = slice(None), more: int = 64) -> Load:
+    """The load with more live bytes."""
+
+    def beside(turns: Ints) -> Ints:
+        own = turns.copy()
+        own[turn] += more
+        return own
+
+    turns, inplace = beside(load.turns), {names: beside(own) for names, own in load.inplace.items()}
+    fullest = {names: int(inplace.get(names, turns).max()) for names in load.fullest}
+    return Load(turns, inplace, fullest)

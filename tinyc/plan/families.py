@@ -22,7 +22,7 @@ from tinyc.plan.placement import FULL_WORK, QUICK_WORK, plan_of
 from tinyc.plan.planner import draft_plan
 from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.row_forms import Candidates
-from tinyc.plan.rows.cuts import Measured, measure
+from tinyc.plan.rows.cuts import Measured, measure, without_worse
 from tinyc.plan.rows.incremental import incremental_problem
 from tinyc.plan.rows.wider import widened
 from tinyc.plan.schedule import MAX_RUNS, lightest_order
@@ -69,7 +69,7 @@ def _of_rows(problem: Problem, flash_bytes: int | None) -> Family:
             placed[key] = plan if plan.arena_bytes < problem.unit * ROW_ADDRESSES else plan_of(wide, cut)
         return replace(placed[key], forms=cut.forms)
 
-    return Family(widened(problem, measure(problem)), flash_bytes, place, problem)
+    return Family(without_worse(widened(problem, measure(problem))), flash_bytes, place, problem)
 
 
 def _whole(graph: Graph, choices: Candidates, flash_bytes: int | None) -> Family:

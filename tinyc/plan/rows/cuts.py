@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+import numpy as np
+
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Cost
 from tinyc.plan.answer import Group, Partition
-from tinyc.plan.liveness import Liveness, Load, Names
+from tinyc.plan.liveness import TURN_BITS, Liveness, Load, Names
 from tinyc.plan.problem import Form, Layer, Problem
 from tinyc.plan.turns import ORDERS, Orders, Slots, slots_of, whole_turn
-from tinyc.plan.uses import Uses, uses_of
+from tinyc.plan.uses import Ints, Uses, uses_of
 
 WORK = 400_000  # turns of all groups that are tried: some seconds
 _NEVER = 2**60  # bytes
@@ -153,6 +155,32 @@ def measure_rows(problem: Problem, start: int, stop: int, uses: Uses) -> list[Me
     """The groups of layers [start, stop) by rows, one for each order of their turns."""
     measuring = Measuring(problem, Liveness(problem, uses, start, stop))
     return [measuring.of(slots, start, stop) for slots in Orders(uses).of(start, stop)]
+
+
+def without_worse(measured: Sequence[Measured]) -> tuple[Measured, ...]:
+    """The groups, without those whose layers have nowhere more room than by another order of the same turns."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for number, one in enumerate(measured):
+        forms = (id(layer.whole_forms if one.is_whole else layer.row_forms) for layer in one.layers)
+        names = tuple((len(load.turns), *load.inplace) for load in one.loads)
+        alike.setdefault((one.start, one.stop, *forms, names), []).append(number)
+    worse: set[int] = set()
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            room = np.array([np.concatenate(list(_levels(measured[number]))) for number in numbers])
+            for place, number in enumerate(numbers):
+                as_good = (room <= room[place]).all(axis=1)
+                better = as_good & (room < room[place]).any(axis=1)
+                if better.any() or as_good[:place].any():
+                    worse.add(number)
+    return tuple(one for number, one in enumerate(measured) if number not in worse)
+
+
+def _levels(one: Measured) -> Iterator[Ints]:
+    """All that says which forms fit beside a group's loads, and in how many turns: less is better."""
+    for load in one.loads:
+        for turns in (load.turns, *load.inplace.values()):
+            yield turns if len(turns) > TURN_BITS else np.sort(turns)
 
 
 class Measuring:
