@@ -29,7 +29,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, accumulator_bounds, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, accumulator_bounds
 
 Fields = dict[str, int | float | str | Const]
 

@@ -30,12 +30,6 @@ class Float32:
     prepare: Callable[[Site], Any] = _attrs
 
 
-def in_float32(site: Site) -> bool:
-    """float32 inputs and outputs"""
-    graph, node = site.graph, site.node
-    return all(graph.values[name].dtype == "f32" for name in (*node.inputs, *node.outputs) if name)
-
-
 def bits_of(real: float) -> int:
     """The bits of a float32 as C's int32_t: infinity has no literal."""
     return int(np.float32(real).view(np.int32))

@@ -21,6 +21,7 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Padding, Pair, Site
+from tinyc.kernel.types import has_wide_weights, is_s16
 from tinyc.kernel.windows import ConvParams
 
 _MOST = 1 << 47  # of an accumulator: its product with 16 bits stays within int64
@@ -55,18 +56,6 @@ class WideParams:
         else:
             y = requantize(acc, self.mult, self.shift, self.rounding)
         return np.clip(y + self.y_zero, self.y_min, self.y_max).astype(np.int16)
-
-
-def is_s16(site: Site) -> bool:
-    """int16 input and output, int8 or int4 weights, constant"""
-    kinds = (site.x(0).dtype, site.y().dtype)
-    return kinds == ("s16", "s16") and site.x(1).dtype in ("s8", "s4") and site.is_const(1)
-
-
-def has_wide_weights(site: Site) -> bool:
-    """int8 input and output, int16 weights (int8 ones with a zero point), constant"""
-    kinds = (site.x(0).dtype, site.x(1).dtype, site.y().dtype)
-    return kinds == ("s8", "s16", "s8") and site.is_const(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,21 +310,6 @@ def check_bias(bias: Value | None, out_c: int) -> None:
         raise TinycError(f"bias '{bias.name}' has shape {list(bias.shape)}, expected [{out_c}]")
 
 
-def is_s8(site: Site) -> bool:
-    """int8 input, weights and output"""
-    return (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s8", "s8")
-
-
-def is_s8_or_w4(site: Site) -> bool:
-    """int8 input and output, int8 or int4 weights"""
-    return site.x(1).dtype in ("s8", "s4") and (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
-
-
-def is_s8_or_w16(site: Site) -> bool:
-    """int8 input and output, int8 weights, with a zero point or without"""
-    return site.x(1).dtype in ("s8", "s16") and (site.x(0).dtype, site.y().dtype) == ("s8", "s8")
-
-
 class Pool(Sliding, Protocol):
     """What the attributes of average and max pooling have in common."""
 

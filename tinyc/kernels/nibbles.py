@@ -17,14 +17,10 @@ from tinyc.ir.graph import Array
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
+from tinyc.kernel.types import is_s8_w4
 from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
 
 _LAYOUT = "two in a byte, low half first"
-
-
-def is_s8_w4(site: Site) -> bool:
-    """int8 input and output, constant int4 weights"""
-    return site.is_const(1) and (site.x(0).dtype, site.x(1).dtype, site.y().dtype) == ("s8", "s4", "s8")
 
 
 def pack_nibbles(w: Array) -> npt.NDArray[np.uint8]:

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Condition
-from tinyc.kernel.windows import ConvParams, is_s8, is_s8_or_w16
+from tinyc.kernel.types import is_s8, is_s8_or_w16, is_s8_w4
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_bytes, finish_int16, finish_packed
 from tinyc.kernels.form.function import described
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.nibbles import is_s8_w4
 
 
 def matrix_of(p: ConvParams) -> Matrix:

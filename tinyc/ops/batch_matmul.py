@@ -14,9 +14,10 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import CountedCost, Units, counted_kernel
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.kernels import matmul
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.kernels.mve import matmul as vectors

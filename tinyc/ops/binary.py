@@ -13,9 +13,10 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.float32 import act_fields
 from tinyc.kernel.kernel import Arg, Call, Condition, Const, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Act, Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.loops.lines import LoopLines
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.tables import table_kernels

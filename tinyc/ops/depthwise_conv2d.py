@@ -33,17 +33,9 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
+from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
-from tinyc.kernel.windows import (
-    ConvParams,
-    Window,
-    check_bias,
-    check_image,
-    conv_params,
-    is_s8,
-    row_geometry,
-    window_fields,
-)
+from tinyc.kernel.windows import ConvParams, Window, check_bias, check_image, conv_params, row_geometry, window_fields
 from tinyc.kernels import nibbles
 from tinyc.kernels.depthwise import any_shape, direct
 from tinyc.kernels.float32 import lane_rows, matrix

@@ -17,8 +17,9 @@ from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, pixels_kernel
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, Tiled, no_scratch, offered
 from tinyc.kernel.site import Act, Site, Type
+from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
-from tinyc.kernel.windows import ConvParams, check_bias, conv_params, is_s8
+from tinyc.kernel.windows import ConvParams, check_bias, conv_params
 from tinyc.kernels import nibbles
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32

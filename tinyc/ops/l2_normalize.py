@@ -15,9 +15,10 @@ from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import requantize
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import counted_kernel, of_last_axis
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type, s8_to_s8
+from tinyc.kernel.types import in_float32
 from tinyc.ops.op import Fixed, Observed, Op, Trait
 from tinyc.ops.tables import need_scale
 

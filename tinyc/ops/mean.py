@@ -15,7 +15,7 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import float_factor, quantize_multiplier, requantize
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import CountedCost, Units, counted
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Call,
     Condition,
@@ -31,6 +31,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site, s8_to_s8, s16_to_s16
+from tinyc.kernel.types import in_float32
 from tinyc.kernels import pool
 from tinyc.kernels.float32 import pools
 from tinyc.kernels.mve import pool as mve_pool

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Kernel, Tiled
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.ops.batched import Batched
 
 

@@ -19,9 +19,10 @@ from tinyc.base.errors import TinycError
 from tinyc.base.float32 import Floats, clip, fma, sigmoid
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Observed, Op
 from tinyc.ops.pair_sums import pairs

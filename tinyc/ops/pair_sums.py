@@ -18,9 +18,10 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Out, Params, Struct
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.ops.movement import tensor_argument
 from tinyc.ops.op import Observed, Op
 

@@ -19,9 +19,10 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array
 from tinyc.kernel.counted import Units, counted_kernel, of_elements
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Call, Const, In, Out, Params, Struct
 from tinyc.kernel.site import Site, elementwise
+from tinyc.kernel.types import in_float32
 from tinyc.ops.op import Observed, Op, Trait
 from tinyc.ops.tables import (
     TABLE_KERNELS,

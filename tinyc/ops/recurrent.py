@@ -33,7 +33,7 @@ from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import INT_RANGE, Array, DType, Quant, Value
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -51,6 +51,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.kernel.windows import check_bias
 from tinyc.kernels import recurrent as packed
 from tinyc.kernels.float32 import recurrent_loop as loop_f32

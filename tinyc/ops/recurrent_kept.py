@@ -19,9 +19,10 @@ from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import Array, DType, Value
 from tinyc.kernel.counted import CountedCost
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Arg, Call, Condition, In, Kernel, Offering, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
+from tinyc.kernel.types import in_float32
 from tinyc.kernels.float32 import recurrent_loop as loop_f32
 from tinyc.ops import recurrent as loop
 from tinyc.ops.op import Bias, Observed, Op, Trait, Unquantized

@@ -14,7 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.float32 import Float32, in_float32
+from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
     Call,
@@ -31,6 +31,7 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site, Type, s8_to_s8, s16_to_s16
+from tinyc.kernel.types import in_float32
 from tinyc.kernel.windows import check_image, row_bytes
 from tinyc.ops.movement import need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait

@@ -31,8 +31,9 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Act, Pair, Site, Type
-from tinyc.kernel.wide import Runtimes, WideParams, is_s16, scaling_fields, wide_params
-from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, is_s8, row_bytes
+from tinyc.kernel.types import is_s8, is_s16
+from tinyc.kernel.wide import Runtimes, WideParams, scaling_fields, wide_params
+from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, row_bytes
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
 

@@ -29,7 +29,8 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
+from tinyc.kernel.types import is_s8_or_w16
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.depthwise.direct import (
     ACC,
     EVEN,

@@ -32,7 +32,8 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w16, row_geometry
+from tinyc.kernel.types import is_s8_or_w16
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import WrittenPlan, as_words

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8_or_w4
+from tinyc.kernel.types import is_s8_or_w4
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW
 from tinyc.kernels.fast.one_row_code import (
     COLUMNS,

@@ -37,7 +37,8 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
+from tinyc.kernel.types import is_s8_or_w4
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
 from tinyc.kernels.fast.product_code import step_size
 from tinyc.kernels.fast.products import products_function

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from tinyc.kernel.counted import counted_kernel, of_elements
-from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.float32 import act_fields
 from tinyc.kernel.kernel import Call, Condition, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Act, Site
+from tinyc.kernel.types import in_float32
 
 
 def unary(name: str, *when: Condition) -> Kernel:

@@ -14,9 +14,9 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.float32 import Floats
-from tinyc.kernel.float32 import in_float32
 from tinyc.kernel.kernel import Call, Condition, Const, Cost, Fetches, In, Kernel, Out, SpecializedKernel, offered
 from tinyc.kernel.site import RELU, RELU6, Act, Site
+from tinyc.kernel.types import in_float32
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.float32.arguments import HEADER
 from tinyc.kernels.float32.blocks import Channels, FloatBlock, block_function

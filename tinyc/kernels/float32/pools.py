@@ -12,9 +12,10 @@ from tinyc.base import float32
 from tinyc.base.float32 import Floats, clip
 from tinyc.ir.graph import Array
 from tinyc.kernel.counted import counted_kernel, of_last_axis
-from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.float32 import act_fields
 from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct
 from tinyc.kernel.site import Site
+from tinyc.kernel.types import in_float32
 from tinyc.kernel.windows import Window, of_windows, row_geometry, window_fields
 
 

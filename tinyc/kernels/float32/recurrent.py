@@ -11,9 +11,10 @@ from tinyc.base import float32
 from tinyc.base.float32 import Floats, fma
 from tinyc.ir.graph import Array
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.float32 import act_fields
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
+from tinyc.kernel.types import in_float32
 
 # Inputs of an LSTM node: x, 4 weights, 4 recurrent weights, 4 biases, the states.
 _X, _W, _R, _B, _HIDDEN, _CELL = 0, 1, 5, 9, 13, 14

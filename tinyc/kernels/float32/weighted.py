@@ -15,9 +15,10 @@ import numpy as np
 from tinyc.base.float32 import Floats, clip, fma
 from tinyc.ir.graph import Array
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.float32 import act_fields, in_float32
+from tinyc.kernel.float32 import act_fields
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Act, Site
+from tinyc.kernel.types import in_float32
 from tinyc.kernel.windows import Window, row_geometry, window_fields
 
 _BLOCK = 4  # output channels that a portable kernel computes at a time

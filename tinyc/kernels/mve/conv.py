@@ -31,7 +31,8 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin
 from tinyc.kernels.form.row_walk import POINT, RowPiece, RowWalk, row_pieces, walk
 from tinyc.kernels.matrix import Matrix

@@ -34,7 +34,8 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.form.plan import LayerPlan, as_words
 from tinyc.kernels.mve.dot import LANES, STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes

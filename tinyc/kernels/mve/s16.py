@@ -29,7 +29,8 @@ from tinyc.kernel.kernel import (
     only_if,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.wide import WideParams, is_s16, taps_of
+from tinyc.kernel.types import is_s16
+from tinyc.kernel.wide import WideParams, taps_of
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.form.row_walk import POINT
 from tinyc.kernels.weighted.s16 import (

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, SpecializedKernel, planned
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.form.plan import LayerPlan, as_words
 from tinyc.kernels.mve.dot import BYTE_REACH, LANES

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, Scratch, Struct, offered, only_if
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.costs import Vectors, vectors_cost
 from tinyc.kernels.rvv.finish import INSTRUCTIONS, PROVED, VectorFinish, vector_finish

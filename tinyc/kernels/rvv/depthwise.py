@@ -8,7 +8,8 @@ import numpy as np
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered, only_if
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.costs import LANES, Vectors, vectors_cost

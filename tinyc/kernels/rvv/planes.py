@@ -10,7 +10,8 @@ from tinyc.base.dataclass import dataclass
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered, only_if
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window
 from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.conv import finish_of, is_proved
 from tinyc.kernels.rvv.costs import bytes_cost

@@ -28,7 +28,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8, row_geometry, window_fields
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window, accumulated, row_geometry, window_fields
 
 _SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits hold it
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes

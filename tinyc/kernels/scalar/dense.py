@@ -8,7 +8,8 @@ import numpy as np
 from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, scale_fields, small_sums_of
 from tinyc.kernels.scalar.loops.costs import compiled_share, executed
 

@@ -19,7 +19,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 

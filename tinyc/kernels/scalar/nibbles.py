@@ -10,8 +10,9 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
+from tinyc.kernel.types import is_s8_w4
 from tinyc.kernel.windows import ConvParams, accumulated
-from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
+from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import dense as scalar_dense
 from tinyc.kernels.scalar import depthwise as scalar_depthwise

@@ -17,8 +17,8 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import with_spare
 from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Scratch, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.wide import has_wide_weights
-from tinyc.kernel.windows import ConvParams, is_s8_or_w16
+from tinyc.kernel.types import has_wide_weights, is_s8_or_w16
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.scalar import conv, dense, depthwise, taps
 from tinyc.kernels.scalar.conv import ends, scale_fields, segment_of
 

@@ -8,7 +8,6 @@ sums on its own (`Fitted.fixes`); how long segments are is a trade of such fixes
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,23 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.kernel import (
+    Call,
+    Const,
+    Cost,
+    In,
+    Kernel,
+    Out,
+    Params,
+    Scratch,
+    Struct,
+    buffered_flow,
+    offered,
+    writing,
+)
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8_or_w16
+from tinyc.kernel.types import is_s8_or_w16
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, ends, scale_fields, small_sums_of
 from tinyc.kernels.scalar.loops.costs import compiled_share, executed
@@ -82,10 +95,9 @@ def _excess(parts: Int64s) -> Int64s:
 
 def best_fit(w: Array, isa: frozenset[str]) -> Fitted:
     """The weights w[O, K] in the segments that take the fewest instructions on a core with these features."""
-    return _best_fit(w.astype(np.int16).tobytes(), len(w), isa)
+    return writing(_best_fit, w.astype(np.int16).tobytes(), len(w), isa)
 
 
-@lru_cache(maxsize=16)
 def _best_fit(data: bytes, out_c: int, isa: frozenset[str]) -> Fitted:
     w = np.frombuffer(data, np.int16).reshape(out_c, -1)
     return min((fitted(w, segment) for segment in _SEGMENTS), key=lambda fit: fit.executed(isa))

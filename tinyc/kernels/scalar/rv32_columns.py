@@ -11,7 +11,8 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Once, writing
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
 from tinyc.kernels.tile.shape import tile_text

@@ -27,10 +27,10 @@ from tinyc.kernel.kernel import (
     planned,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8, is_s8_w4
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import steps_of, without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of, shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE

@@ -33,10 +33,10 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, is_s8
+from tinyc.kernel.types import is_s8, is_s8_w4
+from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.nibbles import is_s8_w4
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Once, writing
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8
-from tinyc.kernels.nibbles import is_s8_w4, pack_nibbles
+from tinyc.kernel.types import is_s8, is_s8_w4
+from tinyc.kernel.windows import ConvParams, Window
+from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.kernels.scalar.rv32_finish import ChannelFinish
 from tinyc.kernels.scalar.rv32_layer import DepthwiseTile, depthwise_kernel
 from tinyc.kernels.tile.shape import tile_text

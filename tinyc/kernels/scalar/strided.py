@@ -15,7 +15,8 @@ import numpy as np
 from tinyc.ir.graph import Array
 from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8_or_w4, row_geometry
+from tinyc.kernel.types import is_s8_or_w4
+from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import S2
 from tinyc.kernels.scalar.conv import scale_fields, small_sums
 from tinyc.kernels.scalar.tiles import constant_bytes, factors, is_3x3, packed, products_executed

@@ -21,8 +21,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, is_s8, row_geometry, window_fields
-from tinyc.kernels.nibbles import is_s8_w4
+from tinyc.kernel.types import is_s8, is_s8_w4
+from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 _POINTER_BYTES = 8  # on the widest host

@@ -30,7 +30,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, accumulated, is_s8_or_w4, row_geometry
+from tinyc.kernel.types import is_s8_or_w4
+from tinyc.kernel.windows import ConvParams, Window, accumulated, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields

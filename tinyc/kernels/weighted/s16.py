@@ -32,7 +32,8 @@ from tinyc.kernel.kernel import (
     offered,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, is_s16, largest_sum, taps_of
+from tinyc.kernel.types import is_s16
+from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, largest_sum, taps_of
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.form.row_walk import POINT, walk
 
