@@ -165,8 +165,10 @@ def _candidates(site: Site, kernel_name: str | None, flash: SlowFlash | None) ->
     params = Once(lambda: op.prepared(site))
     refused: list[tuple[str, str]] = []
     fitting = []
-    kernels = [kernel for kernel in op.every_kernel if kernel_name is None or kernel.name == kernel_name]
-    kernels = [kernel for kernel in kernels if kernel_name is not None or flash is not None or not kernel.slow_flash]
+    kernels = [kernel for kernel in op.every_kernel if kernel.name == kernel_name]
+    if kernel_name is None:
+        unbeaten = (kernel for kernel in op.every_kernel if not kernel.beaten_with & site.isa)
+        kernels = [kernel for kernel in unbeaten if flash is not None or not kernel.slow_flash]
     for kernel in (kernel for kernel in kernels if kernel.isa <= site.isa):
         offer = ask(kernel, site, site.isa, params)
         if isinstance(offer, Refused):

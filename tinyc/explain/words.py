@@ -152,6 +152,8 @@ def _of_kernel(name: str) -> Meaning:
         written = "a family of functions: each is written for its layer, its shape in it as constants"
     if first.slow_flash:
         written += "; for boards with slow flash"
+    if first.beaten_with:
+        written += f"; for cores without {', '.join(sorted(first.beaten_with))}"
     return Meaning(
         "kernel",
         name,

@@ -535,6 +535,8 @@ class Kernel:
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     written: bool = False  # each function of the family is written for its layer
     slow_flash: bool = False  # for boards with slow flash only, where others wait for their code
+    # Features of cores on which other kernels take less of everything: there it runs where it is asked for by name.
+    beaten_with: frozenset[str] = frozenset()
     # It may take words at addresses that depend on more than where pixels and rows begin, by its attributes
     # (`emit/alignment.py`).
     anywhere: bool = False

@@ -216,6 +216,7 @@ KERNELS = (
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
         sized_by_values=True,
+        beaten_with=frozenset({"dsp"}),
     ),
     Kernel(
         "tc_fully_connected_s8_pairs_held",
@@ -223,5 +224,6 @@ KERNELS = (
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
         sized_by_values=True,
+        beaten_with=frozenset({"dsp"}),
     ),
 )
