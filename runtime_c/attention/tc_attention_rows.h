@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Attention in plain C: the products of a row of tc_attention.h. */
+/* Attention in plain C: the products of a row. */
 #ifndef TC_ATTENTION_ROWS_H
 #define TC_ATTENTION_ROWS_H
 
@@ -38,27 +38,5 @@ static TC_UNUSED void tc_attention_product(const tc_attention_product_t *p, cons
         }
     }
 }
-
-/* A kernel `name` with parameters `name`_t whose softmax is the function soft. scratch: keys bytes. */
-#define TC_ATTENTION_ROWS(name, soft)                                                                        \
-    static void name(const name##_t *layer, const int8_t *q, const int8_t *k, const int8_t *v, int8_t *y,    \
-                     void *scratch)                                                                          \
-    {                                                                                                        \
-        const tc_attention_t *p = &layer->at;                                                                \
-        int8_t *row = (int8_t *)scratch;                                                                     \
-        for (int32_t h = 0; h < p->heads; h++) {                                                             \
-            const int8_t *keys = k + p->k_first + h * p->k_head, *values = v + p->v_first + h * p->v_head;   \
-            for (int32_t t = 0; t < p->rows; t++) {                                                          \
-                const int8_t *query = q + p->q_first + h * p->q_head + t * p->q_row;                         \
-                tc_attention_product(&layer->product, query, p->q_next, p->q_zero, keys, p->k_next,          \
-                                     p->k_row, p->k_zero, p->depth, p->keys, row);                           \
-                tc_attention_look_up(p, h, t, row);                                                          \
-                soft(&layer->softmax, row, row);                                                             \
-                tc_attention_product(&layer->context, row, 1, p->share_zero, values, p->v_row, p->v_next,    \
-                                     p->v_zero, p->keys, p->width,                                           \
-                                     y + p->y_first + h * p->y_head + t * p->y_row);                         \
-            }                                                                                                \
-        }                                                                                                    \
-    }
 
 #endif

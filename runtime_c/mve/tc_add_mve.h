@@ -88,31 +88,4 @@ TC_ADD_MVE_LINE(tc_add_mve_twice_16, int16_t, 2)
 
 #define TC_ADD_MVE_SOME 64 /* elements of a line of which one input has but one number */
 
-/* A kernel `name`: n3 elements at a time. A number that stays for a line is repeated before. */
-#define TC_ADD_MVE(name, type)                                                                               \
-    static void name##_line(const tc_add_mve_t *p, const type *x0, const type *x1, type *y)                  \
-    {                                                                                                        \
-        type same[TC_ADD_MVE_SOME];                                                                          \
-        const int32_t stays = p->n3 > 1 && !(p->a3 && p->b3);                                                \
-        const int32_t most = stays ? TC_ADD_MVE_SOME : p->n3;                                                \
-        for (int32_t i = 0; stays && i < most && i < p->n3; i++) {                                           \
-            same[i] = p->a3 ? *x1 : *x0;                                                                     \
-        }                                                                                                    \
-        for (int32_t i = 0; i < p->n3; i += most) {                                                          \
-            const int32_t n = p->n3 - i < most ? p->n3 - i : most;                                           \
-            p->of(&p->line, stays && !p->a3 ? same : x0 + i, stays && !p->b3 ? same : x1 + i, y + i, n);     \
-        }                                                                                                    \
-    }                                                                                                        \
-    static void name(const tc_add_mve_t *p, const type *x0, const type *x1, type *y)                         \
-    {                                                                                                        \
-        for (int32_t i0 = 0; i0 < p->n0; i0++) {                                                             \
-            for (int32_t i1 = 0; i1 < p->n1; i1++) {                                                         \
-                for (int32_t i2 = 0; i2 < p->n2; i2++, y += p->n3) {                                         \
-                    const type *a = x0 + i0 * p->a0 + i1 * p->a1 + i2 * p->a2;                               \
-                    name##_line(p, a, x1 + i0 * p->b0 + i1 * p->b1 + i2 * p->b2, y);                         \
-                }                                                                                            \
-            }                                                                                                \
-        }                                                                                                    \
-    }
-
 #endif
