@@ -17,6 +17,7 @@ from tinyc.board.parts import FlashTiming
 from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.slow_flash import Waits, fetched, split_waits
 from tinyc.emit.in_ram import cycles_beside_copies, with_ram_code
+from tinyc.explain.estimate import estimate
 from tinyc.kernel.kernel import Cost, Fetches, WrittenCode
 from tinyc.ops import all_ops
 from tinyc.options.build import Options, Prefer
@@ -126,3 +127,12 @@ def test_more_ram_is_never_worth_less_beside_copies(kws: IntegerModel) -> None:
         for ram in (4_000, 8_000, 12_000, 16_000, 24_000)
     ]
     assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_cycles_beside_copies_are_those_of_the_estimate(kws: IntegerModel, cores: int) -> None:
+    """Layers that cores share take a part of the time; a library on one core was preferred."""
+    lowered = _lowered(kws, cores=cores, ram_code=3_000)
+    assert lowered.program.cores == cores
+    said = estimate("kws", lowered.program, load_board(PICO)).cycles
+    assert said == pytest.approx(_cycles(lowered), rel=0.01)

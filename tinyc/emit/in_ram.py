@@ -53,7 +53,13 @@ def with_ram_code(program: Program, budget: int, board: Board, price: float = 0.
 
 def cycles_beside_copies(program: Program, timing: FlashTiming) -> int:
     """Of an inference, with the waits for what does not lie in RAM."""
-    return sum(step.cost.cycles - step.cost.waits + waits_left(program, step, timing) for step in program.steps)
+    return sum(_cycles_without_waits(step) + waits_left(program, step, timing) for step in program.steps)
+
+
+def _cycles_without_waits(step: Step) -> int:
+    """Until all cores are done."""
+    cycles = step.cost.cycles - step.cost.waits
+    return step.split.time_of(cycles) if step.split else cycles
 
 
 def waits_left(program: Program, step: Step, timing: FlashTiming) -> int:
