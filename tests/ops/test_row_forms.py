@@ -44,6 +44,7 @@ CONVS = {
     "1x1": conv((3, 5, 8), (8, 1, 1, 8), Conv2D(act=RELU), y_zero=-128),
     "1x1, odd": conv((4, 7, 9), (9, 1, 1, 9)),
     "1x1, one column": conv((7, 1, 17), (17, 1, 1, 17)),
+    "1x1, two rows of a column": conv((2, 1, 40), (32, 1, 1, 40), Conv2D(act=RELU), y_zero=-128),
     "1x1, two columns": conv((3, 2, 5), (7, 1, 1, 5)),
     "1x1, stride 2": conv((5, 7, 16), (16, 1, 1, 16), Conv2D(Pair(2, 2))),
     "1x1, stride 2 down a column": conv((8, 1, 12), (12, 1, 1, 12), Conv2D(Pair(2, 1))),

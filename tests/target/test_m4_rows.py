@@ -50,5 +50,15 @@ def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None
             assert executed == pytest.approx(promised, rel=0.1, abs=200), f"{name}: {case.name}"
 
 
+def test_two_rows_per_call_take_what_they_say() -> None:
+    """Of rows of one pixel copies are a tenth of all."""
+    names = "1x1, one column", "1x1, two rows of a column", "1x1, odd", "1x1"
+    forms = check_rows_on_core(group({name: CONVS[name] for name in names}), scalar=False)
+    pairs = [(case, executed) for _, case, executed in forms if "two_rows" in case.function]
+    assert len(pairs) > len(names)
+    for case, executed in pairs:
+        assert executed == pytest.approx(case.form.cost.instructions, rel=0.04), case.name
+
+
 def test_pools_and_sums() -> None:
     check_rows_on_core(POOLS | SUMS, all_forms=True)

@@ -151,6 +151,11 @@ class Asm(Assembly):
         self._jump(mnemonic, name, ())
         self._flow.leave(name)
 
+    def always(self, mnemonic: str, name: str) -> None:
+        """A branch with a condition that holds whenever it is reached."""
+        self._jump(mnemonic, name, ())
+        self._flow.jump(name, self._flow.now)
+
     def _jump(self, mnemonic: str, name: str, operands: Sequence[str]) -> None:
         before = "".join(f"{operand}, "[:-1] for operand in operands)  # `le lr,1b`
         op = emitted(mnemonic, ", ".join((*operands, "")))

@@ -14,8 +14,10 @@ from tinyc.kernels.tile.shape import Tile
 from tinyc.kernels.weighted import layer
 from tinyc.machine.thumb import Work
 
-_CALL = Work(60, 90)  # in C around the calls of two rows
-_COPIED = Work(1, 2)  # a byte of the last pixels, or of their outputs
+# As counted on a Cortex-M4, in C around the calls of two rows, and of rows of one pixel, which take one call.
+_CALLS, _CALL = Work(56, 88), Work(28, 53)
+_WORD = Work(2, 3)  # of the last pixels or their outputs, copied; in a loop it takes twice as much
+_UNROLLED = 128  # bytes of the longest copy that a compiler makes without a loop
 _DRIVER_BYTES = 510  # that compilers make of the C around the function of pixels
 _MOST_BYTES = 256  # of a pixel and its outputs: two lie on the stack
 
@@ -36,7 +38,7 @@ def two_rows(
         return None
     count = work.code[1]
     pairs = 2 * count.of(pixels - 1) if pixels > 1 else Work()
-    both = pairs + count.of(2) + 2 * (in_c + out_c) * _COPIED + _CALL
+    both = pairs + count.of(2) + 2 * (_copied(in_c) + _copied(out_c)) + (_CALLS if pixels > 1 else _CALL)
     alone = count.of(pixels) + _CALL if pixels > 1 else both
     whole = rows.out_h // 2 * both + rows.out_h % 2 * alone
     pad = rows.pad or Const(np.full(rows.in_row_bytes, x_zero, np.int8), "[in_w][in_c] of x_zero", "pad")
@@ -52,6 +54,11 @@ def two_rows(
         only_own_rows=True,
         lone_row=(alone.instructions - both.instructions // 2, alone.cycles - both.cycles // 2),
     )
+
+
+def _copied(size: int) -> Work:
+    """A copy of so many bytes."""
+    return -(-size // 4) * (1 if size <= _UNROLLED else 2) * _WORD
 
 
 def _special(work: layer.WeightedPlan, pixels: SpecializedKernel) -> SpecializedKernel:

@@ -167,7 +167,8 @@ class AnyShapeWriter:
             if channels < GROUP and position + 1 < channels:
                 asm.op("vmov", _SECOND[0], _spill("rest"))
                 asm.op("cmp", _SECOND[0], f"#{position + 1}")
-                asm.branch("beq.w", "next")
+                is_last = position + 1 == self.layer.out_c % GROUP
+                asm.always("beq.w", "next") if is_last else asm.branch("beq.w", "next")
 
 
 def _spill(name: str) -> str:
