@@ -44,6 +44,7 @@ _WORD = 4  # bytes that most accesses of kernels have
 _LEAST_FLASH, _LEAST_ARENA = Worth(1e6, 1), Worth(1, 1e6)
 _MOST_FOR_A_BYTE = 64.0  # cycles that a byte of RAM may have to save; and prices that are tried
 _PRICES = 9
+_NO_COPIES = 1e9  # of cycles for a byte, which no copy saves
 _ROUNDS = 8  # of less flash, of which a few are enough
 _TIME = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?(|K|M|s|ms|us)")
 
@@ -179,20 +180,22 @@ class Offers:
         """Whether kernels wait for flash, unless they are copied to RAM."""
         return self.copies is not None and self._board.flash_timing is not None
 
-    def dearer(self, plan: Plan) -> Offers | None:
+    def dearer(self, plan: Plan) -> list[Offers]:
         """The same at the least price at which the copies of the fastest kernels are in the RAM beside the plan's
-        arena; None where they are at this one, or at none."""
+        arena, if it is not this one, and at one at which nothing is worth a copy: a library is never worse than without
+        its copies."""
         room = self.room(plan)
-        if self.copies is None or self._copied(self.copies) <= room:
-            return None
-        low, high, copies = self.copies.price, max(_MOST_FOR_A_BYTE, self.copies.price), None
-        for _ in range(_PRICES):
-            own = replace(self.copies, price=(low + high) / 2)
-            if self._copied(own) <= room:
-                high, copies = own.price, own
+        if self.copies is None:
+            return []
+        prices, low, high = [_NO_COPIES], self.copies.price, max(_MOST_FOR_A_BYTE, self.copies.price)
+        for _ in range(_PRICES if self._copied(self.copies) > room else 0):
+            price = (low + high) / 2
+            if self._copied(replace(self.copies, price=price)) <= room:
+                prices, high = [price, _NO_COPIES], price
             else:
-                low = own.price
-        return None if copies is None else Offers(self._forms, self._board, self._options, copies, self.optimize)
+                low = price
+        own = [replace(self.copies, price=price) for price in prices]
+        return [Offers(self._forms, self._board, self._options, copies, self.optimize) for copies in own]
 
     def for_size(self) -> Offers:
         """The same as compilers make them that are told to make code small."""
@@ -277,14 +280,14 @@ def _beside_copies(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[O
     """The best plan that leaves RAM for what it copies, and whose it is.
 
     At the price that RAM has there may be none. All that is copied is flash: with less flash there is, or more of it
-    with a smaller arena. Or fewer copies are worth a higher price.
+    with a smaller arena. Or fewer copies are worth a higher price, or none.
     """
     best = _best(offers, worth, limits)
     if not offers.excess(best.plan):
         return [(offers, best)]
     less = _with_less_flash(offers, worth, limits, best), *_in_halves(offers, worth, limits, best)
     ways = [(offers, own) for own in less]
-    if (dearer := offers.dearer(best.plan)) is not None:
+    for dearer in offers.dearer(best.plan):
         with suppress(TinycError):  # none takes so few cycles at that price
             ways.append((dearer, _best(dearer, worth, limits)))
     return ways
