@@ -31,6 +31,7 @@ from counted_float_layers import float_layers  # noqa: E402
 from counted_layers import layers  # noqa: E402
 from counted_other_layers import other_layers  # noqa: E402
 from counted_signal_layers import signal_layers  # noqa: E402
+from counted_weighted_layers import weighted_layers  # noqa: E402
 from kernel_cases import Together, roomy, together, write_library  # noqa: E402  as tests run all kernels
 
 from tinyc.base.errors import TinycError  # noqa: E402
@@ -101,7 +102,7 @@ def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
         asked = {
             kernel.name for op in all_ops().values() for kernel in op.every_kernel if _VECTORS in kernel.isa
         } & asked
-    every = [*layers(), *float_layers(), *other_layers(), *signal_layers()]
+    every = [*layers(), *float_layers(), *other_layers(), *signal_layers(), *weighted_layers()]
     for numerics in Numerics:
         with recorded() as units:
             every_layer = together(board.isa, numerics, lambda kernel: kernel.name in asked, every)

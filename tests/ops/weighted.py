@@ -36,7 +36,8 @@ class Layer:
     y_zero: int = -5
     bias: bool = True
     per_channel: bool = True
-    weights: str = "random"  # or "largest": 127, "signs": +-127, "least": one -128 among random ones, "all least": -128
+    # or "largest": 127, "signs": +-127, "least": one -128 among random ones, "all least": -128, "small": a tenth
+    weights: str = "random"
     gain: float = 1.0
     seed: int = 0
     bits: Literal[9, 8, 4] = 8
@@ -83,6 +84,8 @@ def _weights(layer: Layer, rng: np.random.Generator) -> Array:
         w = (largest * rng.choice([-1, 1], layer.w_shape)).astype(dtype)
     elif layer.weights == "all least":
         w[...] = -largest - 1
+    elif layer.weights == "small":
+        w = (w / 10).astype(dtype)
     elif layer.weights == "least":
         w.flat[w.size // 2] = -largest - 1
     return w

@@ -14,7 +14,6 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from counted import BOARDS, ESTIMATES, counted_names  # noqa: E402
 
-from tinyc.base.runtime_headers import file_of  # noqa: E402
 from tinyc.board.board import list_boards, load_board  # noqa: E402
 from tinyc.kernel.counted import CALL, CODE, SCALE, counts, kind_of  # noqa: E402
 from tinyc.ops import all_ops  # noqa: E402
@@ -34,17 +33,42 @@ def test_every_kernel_was_counted_on_every_kind_of_core() -> None:
         assert {CALL, CODE} < units, kernel
 
 
+# Kernels that are C around loops of vector instructions, or around assembly that is written at each layer.
+OF_VECTORS = {
+    "tc_add_s16_mve",
+    "tc_add_s8_mve",
+    "tc_attention_f32_s8_mve",
+    "tc_attention_s8_mve",
+    "tc_batch_matmul_s8_mve",
+    "tc_conv2d_s16_mve",
+    "tc_conv2d_s8_rvv",
+    "tc_conv2d_s8_rvv_planes",
+    "tc_depthwise_conv2d_s16_mve",
+    "tc_depthwise_conv2d_s8_rvv",
+    "tc_fully_connected_s8_rvv",
+    "tc_gru_loop_mve",
+    "tc_gru_loop_w4_mve",
+    "tc_lstm_loop_mve",
+    "tc_lstm_loop_w4_mve",
+    "tc_lut_s8_mve",
+}
+# Kernels for DSP whose cost still has constants that were measured by hand.
+BY_HAND = {
+    "tc_attention_f32_s8_dsp",
+    "tc_attention_s8_dsp",
+    "tc_batch_matmul_s8_dsp",
+    "tc_conv2d_s16_dsp",
+    "tc_depthwise_conv2d_s16_dsp",
+    "tc_mul_s8_dsp",
+}
+
+
 def test_no_cost_of_compiled_code_is_a_guess() -> None:
-    """A new kernel in C for every core is counted. Those in runtime_c/scalar/ are assembly, whose loops are counted in
-    the text; two more copy runs, and build on what is counted of that."""
-    named = {
-        kernel.name
-        for op in all_ops().values()
-        for kernel in op.every_kernel
-        if not kernel.isa and not kernel.written and file_of(f"{kernel.name}.h").parent.name != "scalar"
-    }
-    assert len(named) > 100
-    assert named - counted_names() == {"tc_signal_framer_s16", "tc_signal_stacker_s16"}
+    """A new kernel in C is counted, whatever cores it is for. Two more copy runs, and build on what is counted of
+    that."""
+    named = {kernel.name for op in all_ops().values() for kernel in op.every_kernel if not kernel.written}
+    assert len(named) > 200
+    assert named - counted_names() == OF_VECTORS | BY_HAND | {"tc_signal_framer_s16", "tc_signal_stacker_s16"}
 
 
 @pytest.mark.parametrize("kernel", sorted(counts()))

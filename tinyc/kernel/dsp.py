@@ -17,8 +17,6 @@ from tinyc.kernel.kernel import (
     Call,
     Condition,
     Const,
-    Cost,
-    Fetches,
     In,
     Kernel,
     Out,
@@ -38,8 +36,6 @@ _SUM_LIMIT = 2**23  # of the packed products of one dot product
 _SAFE_UNITS = 128  # 4 * 128 taps * 127 * 128 < 2^23
 _MAX_SHIFT = 22  # y_zero * 2^shift must leave room for the product in int32
 _CYCLES = 1.37  # of an instruction of these kernels, on a Cortex-M4
-_PER_CHANNEL = 12  # bytes of multiplier, shift and what goes with them
-_ALONE = 0.9  # of the instructions of a tap more, without a second pixel
 
 
 def narrow_weights(site: Site) -> bool:
@@ -57,35 +53,9 @@ def of_pairs(taps: Array, rows: int, columns: int) -> Units:
     return {"product": pairs * depth * out_c, "tap": pairs * depth, "output": outputs, "pair": pairs, "row": rows}
 
 
-def paired_cost(kernel: str, units: Callable[[Site, Any], Units]) -> CountedCost:
-    """Of such a kernel, which reads all weights for each pair."""
-    return CountedCost(kernel, units, read="pair", pace=_CYCLES)
-
-
-def shared_cost(
-    per_tap: float,
-    per_output: float,
-    code: int,
-    scratch: Callable[[Site, ConvParams], int],
-    run: Callable[[Site], int] = lambda site: 2,
-) -> Callable[[Site, ConvParams], Cost]:
-    """The cost of a C kernel that layers share: instructions for each output and each of its taps, as measured on a
-    Cortex-M4 with 8 to 128 taps, to 10 %. code: bytes of the C kernel, a layer's share in the MLPerf Tiny models with
-    gcc -O3. run: pixels that a kernel for pixel pairs makes one after the other; the last of an odd number has nobody
-    to share weights with."""
-
-    def cost(site: Site, p: ConvParams) -> Cost:
-        taps = p.w.size // len(p.bias)
-        pixels = run(site)
-        alone = _ALONE * (pixels % 2) / pixels
-        executed = site.y().elements * (per_tap * (1 + alone) * taps + per_output)
-        constants = p.w.nbytes + p.bias.nbytes + _PER_CHANNEL * len(p.bias)
-        pairs = -(-site.y().elements // (2 * len(p.bias)))
-        fetches = Fetches(constants * pairs)
-        cycles = int(_CYCLES * executed)
-        return Cost(int(executed), constants + code, scratch(site, p), cycles, fetches)
-
-    return cost
+def paired_cost(kernel: str, units: Callable[[Site, Any], Units], read: str = "pair") -> CountedCost:
+    """Of such a kernel, which reads all weights for each pair. read: of another one, the unit for which it does."""
+    return CountedCost(kernel, units, read=read, pace=_CYCLES)
 
 
 def pixels_kernel(*when: Condition) -> Kernel:
@@ -202,7 +172,7 @@ def out_fields(p: ConvParams, taps: npt.NDArray[np.int8]) -> Fields:
         "y_zero": p.y_zero,
         "y_min": p.y_min,
         "y_max": p.y_max,
-        "clamp": int((p.y_min, p.y_max) != (-128, 127)),
+        "clamp": p.is_clamped,
     }
 
 

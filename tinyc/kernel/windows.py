@@ -152,6 +152,11 @@ class ConvParams:
         worked_out: T = self._memo[key][1]
         return worked_out
 
+    @property
+    def is_clamped(self) -> int:
+        """Whether outputs have bounds beside those of int8: 1 or 0."""
+        return int((self.y_min, self.y_max) != (-128, 127))
+
     def finish(self, acc: Array) -> Array:
         """int8 outputs of accumulators whose last axis is the output channel."""
         y = requantize(acc, self.mult, self.shift, self.rounding) + self.y_zero

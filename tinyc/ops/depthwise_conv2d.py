@@ -15,13 +15,11 @@ from tinyc.base.exact import along_rows
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.dsp import out_fields, pad_taps, shared_cost
+from tinyc.kernel.dsp import out_fields, pad_taps, paired_cost
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Call,
     Const,
-    Cost,
-    Fetches,
     In,
     Kernel,
     Out,
@@ -167,6 +165,25 @@ def portable_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 PORTABLE_COST = CountedCost("tc_depthwise_conv2d_s8", of_products)
 
 
+def of_dsp(site: Site, p: ConvParams) -> Units:
+    """What tc_depthwise_conv2d_s8_dsp repeats: pairs of taps for four channels, fours of channels; taps of the other
+    channels, and these; taps that are looked for where a window is at a side or the first between the sides; pixels."""
+    (k_h, k_w, out_c), (_, out_h, out_w, _) = p.w.shape, site.y().shape
+    pixels, fours, alone = out_h * out_w, out_c // 4, out_c % 4
+    first = np.arange(out_w) * p.attrs.stride.w - p.attrs.pad.left
+    inside = (first >= 0) & (first + (k_w - 1) * p.attrs.dilation.w < site.x(0).shape[2])
+    sought = int((~inside).sum()) + bool(inside.any())
+    return {
+        "product": pixels * fours * _pairs(p),
+        "four": pixels * fours,
+        "product alone": pixels * alone * k_h * k_w,
+        "alone": pixels * alone,
+        "tap": out_h * sought * k_h * k_w,
+        "clamped": site.y().elements * p.is_clamped,
+        "pixel": pixels,
+    }
+
+
 def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     """tc_depthwise_conv2d_s8_dsp: one output row from k_h input rows."""
     k_h, k_w, out_c = p.w.shape
@@ -205,16 +222,26 @@ def scratch_3x3(site: Site, p: ConvParams) -> int:
     return 48 * _column_pairs(site)
 
 
-def cost_3x3(site: Site, p: ConvParams) -> Cost:
-    """Each row of outputs unpacks its columns for four channels at once, then makes two outputs of a channel at once;
-    as measured on a Cortex-M4 with gcc -O3, and a fifth less than with -Os."""
+def of_3x3(site: Site, p: ConvParams) -> Units:
+    """What tc_depthwise_conv2d_3x3_s8_dsp repeats in a row: pairs of columns that are unpacked for four channels, and
+    those at a side or of fewer channels; pairs of outputs, fours of channels, and channels."""
     _, out_h, out_w, out_c = site.y().shape
-    columns = _COLUMN_PAIR_3X3 * _column_pairs(site) + _FOUR_CHANNELS_3X3
-    outputs = _OUTPUT_PAIR_3X3 * -(-out_w // 2)
-    executed = out_h * (-(-out_c // 4) * columns + out_c * outputs)
-    constants = p.w.nbytes + p.bias.nbytes + _FACTORS * len(p.bias)
-    cycles = executed * 3 // 2
-    return Cost(executed, constants + _CODE_3X3, scratch_3x3(site, p), cycles, Fetches(constants * out_h))
+    fours, pairs, in_w = out_h * -(-out_c // 4), _column_pairs(site), site.x(0).shape[2]
+    first = 2 * np.arange(pairs) - p.attrs.pad.left
+    sides = int(((first < 0) | (first + 1 >= in_w)).sum())
+    less = out_h * (out_c % 4 != 0)
+    return {
+        "column": fours * pairs,
+        "side": (fours - less) * sides + less * pairs,
+        "pair": out_h * out_c * -(-out_w // 2),
+        "four": fours,
+        "channel": out_h * out_c,
+        "clamped": site.y().elements * p.is_clamped,
+        "row": out_h,
+    }
+
+
+COST_3X3 = CountedCost("tc_depthwise_conv2d_3x3_s8_dsp", of_3x3, read="row")
 
 
 def lower_3x3(site: Site, p: ConvParams) -> Call:
@@ -240,17 +267,11 @@ def lower_3x3(site: Site, p: ConvParams) -> Call:
 
 
 _DSP = frozenset({"dsp"})
-# Instructions of tc_depthwise_conv2d_3x3_s8_dsp in each of its loops, and its bytes.
-_COLUMN_PAIR_3X3 = 50
-_FOUR_CHANNELS_3X3 = 208
-_OUTPUT_PAIR_3X3 = 31
-_CODE_3X3 = 450
 # With gcc -Os on a Cortex-M4 these loops take so many times as long as their costs say, in kws, vww and sww: with -O3
 # they are unrolled, and read their bounds once.
 _3X3_FOR_SIZE = 1.3
 _DSP_FOR_SIZE = 1.6
 _ANY_FOR_SIZE = 2.5
-_FACTORS = 12  # bytes of a channel: multiplier, shift and what goes with them
 _AT_ONCE = 1 << 16  # elements whose products are added at once: they stay in the cache
 
 
@@ -337,14 +358,18 @@ OP = Op(
         *any_shape.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_3x3_s8_dsp",
-            offered(lower_3x3, scratch=scratch_3x3, cost=cost_3x3),
+            offered(lower_3x3, scratch=scratch_3x3, cost=COST_3X3),
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
             for_size=_3X3_FOR_SIZE,
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
-            offered(lower_rows_dsp, scratch=dsp_scratch, cost=shared_cost(3.1, 18, 450, dsp_scratch)),
+            offered(
+                lower_rows_dsp,
+                scratch=dsp_scratch,
+                cost=paired_cost("tc_depthwise_conv2d_s8_dsp", of_dsp, read="pixel"),
+            ),
             isa=_DSP,
             when=(is_s8, one_per_input),
             for_size=_DSP_FOR_SIZE,

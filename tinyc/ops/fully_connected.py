@@ -13,9 +13,9 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot, weighted
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import Units, counted_kernel
-from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, pixels_kernel, shared_cost
+from tinyc.kernel.dsp import dot_fields, narrow_weights, pad_taps, paired_cost, pixels_kernel
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, Tiled, no_scratch, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, Tiled, offered
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
@@ -112,6 +112,24 @@ def lower_row(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out()), Struct("tc_fully_connected_s8_row_dsp_t", fields))
 
 
+def of_row(site: Site, p: ConvParams) -> Units:
+    """What tc_fully_connected_s8_row_dsp repeats: words of four inputs for eight outputs and for one, their calls, and
+    outputs."""
+    out_c, in_c = p.w.shape
+    blocks, alone, words = out_c // 8, out_c % 8, -(-in_c // 4)
+    tails = in_c % 4 != 0
+    return {
+        "word": blocks * words,
+        "word alone": alone * words,
+        "block": blocks,
+        "tail": blocks * tails,
+        "tail alone": alone * tails,
+        "output": out_c,
+        "clamped": out_c * p.is_clamped,
+        "row": 1,
+    }
+
+
 def per_input(w: Array, channels: Array) -> npt.NDArray[np.float64]:
     """One number per input channel, as it broadcasts against w[O,I]: a flattened image repeats its channels."""
     return np.tile(channels.astype(np.float64), w.shape[1] // len(channels))
@@ -172,7 +190,7 @@ OP = Op(
         Tiled("register tiles of SMLAD", (*asm.KERNELS, *input_stationary.KERNELS)),
         Kernel(
             "tc_fully_connected_s8_row_dsp",
-            offered(lower_row, cost=shared_cost(1.08, 12, 700, no_scratch)),
+            offered(lower_row, cost=paired_cost("tc_fully_connected_s8_row_dsp", of_row, read="row")),
             isa=frozenset({"dsp"}),
             when=(is_s8, narrow_weights, asm.is_one_row),
         ),

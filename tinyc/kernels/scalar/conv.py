@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import Fields, out_fields, with_spare
 from tinyc.kernel.kernel import (
     Call,
@@ -126,24 +126,24 @@ def groups_of(site: Site, pixels: int = _PIXELS) -> int:
     return batch * out_h * -(-out_w // pixels)
 
 
-def band_forms(site: Site, p: ConvParams, call: Call, whole: Cost, kernel: str) -> tuple[RowForm, ...]:
+def band_forms(site: Site, call: Call, whole: Cost, own_scratch: int, kernel: str) -> tuple[RowForm, ...]:
     """Three rows of 1x1 taps per call, which are whole groups of pixels; none where a single row is too.
 
-    call, whole: of the kernel of that name, for all pixels; beside it is the function that makes rows.
+    call, whole, own_scratch: of the kernel of that name, for all pixels; beside it is the function that makes rows.
     """
     _, out_h, out_w, out_c = site.y().shape
     if not is_whole(site) or out_h < _PIXELS or out_w % _PIXELS == 0 or call.params is None:
         return ()
     x_bytes, y_bytes = site.x(0).shape[2] * site.x(0).shape[3], out_w * out_c
     rows = Rows(out_h, out_h, 1, 1, 0, 1, x_bytes, y_bytes, None, out_rows=_PIXELS)
-    scratch = whole.scratch_bytes + 3 * out_c
+    needed = own_scratch + 3 * out_c
     sizes = {name: out_w for name in call.params.fields if name.rsplit(".", 1)[-1] in ("in_w", "out_w")}
     params = Struct(call.params.ctype, {**call.params.fields, **sizes})
     return (
         RowForm(
             call=Call((Params(), In(0), Out(), Scratch(), _PIXELS), params, rows),
-            scratch_bytes=scratch,
-            cost=replace(whole, scratch_bytes=scratch),
+            scratch_bytes=needed,
+            cost=whole,
             inplace=(0,) if x_bytes == y_bytes else (),
             function=f"{kernel}_rows",
             includes=(f"{kernel}.h",),
@@ -153,7 +153,7 @@ def band_forms(site: Site, p: ConvParams, call: Call, whole: Cost, kernel: str) 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Of 1x1 layers, beside single rows."""
-    return band_forms(site, p, lower(site, p), cost(site, p), "tc_conv2d_s8_scalar")
+    return band_forms(site, lower(site, p), COST(site, p), scratch(site, p), "tc_conv2d_s8_scalar")
 
 
 def geometry(site: Site, p: ConvParams, at_a_time: int, prefix: str = "") -> tuple[Fields, Rows, Rows | None]:
@@ -192,19 +192,46 @@ def scratch(site: Site, p: ConvParams) -> int:
     return 8 * int(even_taps(p).shape[1])
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
-    taps = even_taps(p)
-    pixels = _PIXELS * groups_of(site)
-    executed = pixels * len(p.bias) * 1.2 * taps.shape[1] + 25 * site.y().elements + 3 * pixels * taps.shape[1]
-    flash = by_lanes(taps, _LANES).nbytes + CHANNEL_BYTES * len(p.bias)
-    return Cost(int(executed), flash, scratch(site, p))
+def flash_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return by_lanes(even_taps(p), _LANES).nbytes + CHANNEL_BYTES * len(p.bias)
+
+
+def of_triples(site: Site, p: ConvParams) -> Units:
+    """What layers repeat that make three pixels at a time: groups of these, runs of their taps that are read at once,
+    taps; products with four channels, segments of them beyond the first, outputs."""
+    (out_c, k_h, _, _), (_, _, out_w, _) = p.w.shape, site.y().shape
+    groups, taps = groups_of(site), even_taps(p).shape[1]
+    runs = k_h * (groups if is_whole(site) else _runs(site, p) * (groups // -(-out_w // _PIXELS)))
+    fours = groups * -(-out_c // 4)
+    return {
+        "product": fours * taps,
+        "four": fours,
+        "segment": fours * (-(-taps // segment_of(even_taps(p))) - 1),
+        "tap": groups * taps,
+        "run": runs,
+        "group": groups,
+        "element": site.y().elements,
+        "clamped": site.y().elements * p.is_clamped,
+    }
+
+
+def _runs(site: Site, p: ConvParams) -> int:
+    """Of taps of a row of the window, over a row of groups: one where three windows are inside, else one each tap."""
+    a, k_w, out_w = p.attrs, p.w.shape[2], site.y().shape[2]
+    first = np.arange(0, out_w, _PIXELS) * a.stride.w - a.pad.left
+    inside = (first >= 0) & (first + 2 * a.stride.w + k_w <= site.x(0).shape[2]) & (a.dilation.w == 1)
+    inside &= np.arange(_PIXELS, out_w + _PIXELS, _PIXELS) <= out_w
+    return int(np.where(inside, 1, k_w).sum())
+
+
+COST = CountedCost("tc_conv2d_s8_scalar", of_triples, flash=flash_bytes)
 
 
 KERNELS = (
     Kernel(
         "tc_conv2d_s8_scalar",
-        offered(lower, scratch=scratch, cost=cost, row_forms=row_forms),
+        offered(lower, scratch=scratch, cost=COST, row_forms=row_forms),
         when=(is_s8, small_sums),
         includes=("tc_scalar.h",),
     ),

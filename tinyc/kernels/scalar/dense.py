@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import pad_taps
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, scale_fields, small_sums_of
-from tinyc.kernels.scalar.loops.costs import compiled_share, executed
 
 _LANES = 4
-_WIDEN, _STORE = 5, 22  # instructions of C code, counted on ARMv7-M: for an input, for an output
 
 
 def takes(site: Site) -> bool:
@@ -43,20 +42,31 @@ def scratch(site: Site, p: ConvParams) -> int:
     return 4 * int(pad_taps(p.w).shape[1])
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """The sums of products by their loop; the C code around them by what it took on ARMv7-M."""
-    taps = pad_taps(p.w)
-    batch = site.y().elements // len(p.bias)
-    sums = -(-len(p.bias) // _LANES) * executed("tc_scalar_dense4", site.isa, turn=taps.shape[1] // _LANES)
-    instructions = batch * (sums + _STORE * compiled_share(site.isa) * len(p.bias) + _WIDEN * taps.shape[1])
-    flash = int(np.prod(by_lanes(taps, _LANES).shape)) + CHANNEL_BYTES * len(p.bias)
-    return Cost(int(instructions), flash, scratch(site, p))
+def flash_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return int(np.prod(by_lanes(pad_taps(p.w), _LANES).shape)) + CHANNEL_BYTES * len(p.bias)
+
+
+def of_fours(site: Site, p: ConvParams) -> Units:
+    """Products of four inputs with four outputs, these, inputs, outputs, and rows."""
+    out_c, taps = len(p.bias), pad_taps(p.w).shape[1]
+    batch = site.y().elements // out_c
+    fours = batch * -(-out_c // _LANES)
+    words = fours * taps // _LANES
+    return {
+        "word": words,
+        "four": fours,
+        "input": batch * taps,
+        "element": batch * out_c,
+        "clamped": batch * out_c * p.is_clamped,
+        "row": batch,
+    }
 
 
 KERNELS = (
     Kernel(
         "tc_fully_connected_s8_scalar",
-        offered(lower, scratch=scratch, cost=cost),
+        offered(lower, scratch=scratch, cost=CountedCost("tc_fully_connected_s8_scalar", of_fours, flash=flash_bytes)),
         when=(is_s8, takes),
         includes=("tc_scalar.h",),
     ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Call,
     Const,
-    Cost,
     In,
     Kernel,
     Out,
@@ -63,25 +63,39 @@ def scratch(site: Site, p: ConvParams) -> int:
     return 4 * columns(site)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M; ARMv6-M takes twice as many instructions, of the other kernels too."""
-    rows = site.y().shape[1] * p.w.shape[2]
-    executed = rows * (70 + 10 * columns(site) + 32 * site.y().shape[2])
-    return Cost(executed, p.w.nbytes + CHANNEL_BYTES * p.w.shape[2], scratch(site, p))
+def flash_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return p.w.nbytes + CHANNEL_BYTES * p.w.shape[2]
+
+
+def of_columns(site: Site, p: ConvParams) -> Units:
+    """Columns of three taps, threes of outputs of stride 1, outputs, and rows of a channel."""
+    _, out_h, out_w, out_c = site.y().shape
+    rows = out_h * out_c
+    return {
+        "column": rows * columns(site),
+        "three": rows * -(-out_w // 3) * (p.attrs.stride.w == 1),
+        "element": rows * out_w,
+        "clamped": rows * out_w * p.is_clamped,
+        "row": rows,
+    }
+
+
+COST = CountedCost("tc_depthwise_conv2d_3x3_s8_scalar", of_columns, flash=flash_bytes)
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """A row in place of an input row of as many bytes: the pixels of a channel are read before the first is written."""
-    call, whole = lower(site, p), cost(site, p)
+    call, whole = lower(site, p), COST(site, p)
     if call.rows is None or call.rows.in_row_bytes != call.rows.out_row_bytes:
         return ()
-    return (RowForm(call, whole.scratch_bytes, whole, inplace=(0,)),)
+    return (RowForm(call, scratch(site, p), whole, inplace=(0,)),)
 
 
 KERNELS = (
     Kernel(
         "tc_depthwise_conv2d_3x3_s8_scalar",
-        offered(lower, scratch=scratch, cost=cost, row_forms=row_forms),
+        offered(lower, scratch=scratch, cost=COST, row_forms=row_forms),
         when=(is_s8, takes),
         includes=("tc_scalar.h",),
     ),

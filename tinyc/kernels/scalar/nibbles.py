@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import pad_taps
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_w4
 from tinyc.kernel.windows import ConvParams, accumulated
@@ -85,11 +85,9 @@ def lower_depthwise(site: Site, p: ConvParams) -> Call:
     return Call(call.args, Struct(call.params.ctype, {**call.params.fields, "w": weights}), call.rows)
 
 
-def depthwise_cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of scalar/conv.py."""
-    eight = scalar_depthwise.cost(site, p)
-    unpacked = 30 * site.y().shape[1] * len(p.bias)
-    return Cost(eight.instructions + unpacked, eight.flash_bytes - 4 * len(p.bias) + 100, eight.scratch_bytes)
+def depthwise_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, biases and factors."""
+    return (5 + CHANNEL_BYTES) * p.w.shape[2]
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
@@ -136,7 +134,13 @@ CONV2D = (
 DEPTHWISE = (
     Kernel(
         "tc_depthwise_conv2d_3x3_s8_w4_scalar",
-        offered(lower_depthwise, scratch=scalar_depthwise.scratch, cost=depthwise_cost),
+        offered(
+            lower_depthwise,
+            scratch=scalar_depthwise.scratch,
+            cost=CountedCost(
+                "tc_depthwise_conv2d_3x3_s8_w4_scalar", scalar_depthwise.of_columns, flash=depthwise_bytes
+            ),
+        ),
         when=(is_s8_w4, scalar_depthwise.takes),
         includes=("tc_scalar.h", "tc_depthwise_conv2d_3x3_s8_scalar.h"),
     ),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.dsp import with_spare
-from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Scratch, offered
+from tinyc.kernel.kernel import Call, Const, Kernel, Scratch, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import has_wide_weights, is_s8_or_w16
 from tinyc.kernel.windows import ConvParams
@@ -23,11 +23,7 @@ from tinyc.kernels.scalar import conv, dense, depthwise, taps
 from tinyc.kernels.scalar.conv import ends, scale_fields, segment_of
 
 _MOST_TAPS = 1 << 16  # a sum of so many products of int8, and a multiple of the sum of the inputs, fit int32
-_SUMS, _ADD = 6, 7  # instructions on ARMv7-M: of the sum of a tap's three pixels, of the offset for an output
-_ADD_DENSE = 4  # likewise
 _HELD, _HELD_SUMS = 64, 64  # inputs and sums on the stack
-_WIDEN, _SUM, _ADD_PART, _CALL = 6, 1, 16, 20  # of an input, of it in a sum; of four sums of a part of the inputs
-_RUNNING, _ADD_ROW = 8, 7  # of a column's running sum, and of the difference of two
 
 
 def one_offset(site: Site) -> bool:
@@ -54,11 +50,6 @@ def _with_offset(call: Call, p: ConvParams, fields: dict[str, int | float | str 
     return replace(call, args=(*call.args, _offset(p)), params=params)
 
 
-def _slower(own: Cost, more: int) -> Cost:
-    """The same with so many instructions more."""
-    return replace(own, instructions=own.instructions + more, cycles=own.cycles + more * 3 // 2)
-
-
 def _segment(p: ConvParams) -> int:
     rows = p.w.reshape(len(p.w), -1)
     return segment_of(with_spare(rows, rows.shape[1] % 2))
@@ -76,11 +67,15 @@ def conv_scratch(site: Site, p: ConvParams) -> int:
     return whole + 8 * -(-whole // (8 * _segment(p)))
 
 
-def conv_cost(site: Site, p: ConvParams) -> Cost:
-    """On the scale of conv.py."""
-    own = conv.cost(site, _stored(p))
-    more = _SUMS * conv.groups_of(site) * p.w[0].size + _ADD * site.y().elements
-    return _slower(replace(own, scratch_bytes=conv_scratch(site, p)), more)
+def conv_bytes(site: Site, p: ConvParams) -> int:
+    return conv.flash_bytes(site, _stored(p))
+
+
+def of_triples(site: Site, p: ConvParams) -> Units:
+    """As of weights without a zero point, in other segments."""
+    own = conv.of_triples(site, _stored(p))
+    segments = -(-conv.even_taps(_stored(p)).shape[1] // _segment(p))
+    return {**own, "segment": own["four"] * (segments - 1)}
 
 
 def lower_dense(site: Site, p: ConvParams) -> Call:
@@ -91,14 +86,18 @@ def lower_dense(site: Site, p: ConvParams) -> Call:
     return replace(call, args=args, flow=call.flow if once else None)
 
 
-def dense_cost(site: Site, p: ConvParams) -> Cost:
-    """On the scale of dense.py."""
-    own = replace(dense.cost(site, _stored(p)), scratch_bytes=0)
-    (out_c, in_c), batch = p.w.shape, site.y().elements // len(p.bias)
+def dense_bytes(site: Site, p: ConvParams) -> int:
+    return dense.flash_bytes(site, _stored(p))
+
+
+def of_dense(site: Site, p: ConvParams) -> Units:
+    """As of inputs in scratch; inputs that are widened, and sums of four outputs to which others are added."""
+    own = dense.of_fours(site, _stored(p))
+    (out_c, in_c), batch = p.w.shape, own["row"]
     parts = -(-in_c // _HELD)
-    again = -(-out_c // _HELD_SUMS) - 1 if parts > 1 else 0
-    sums = _ADD_DENSE * out_c + (_ADD_PART + _CALL) * (parts - 1) * -(-out_c // 4)
-    return _slower(own, batch * (in_c * (_WIDEN * again + _SUM) + sums))
+    groups = -(-out_c // _HELD_SUMS) if parts > 1 else 1
+    again = own["four"] * (parts - 1)
+    return {**own, "input": batch * in_c * groups, "again": again, "part": batch * parts * groups}
 
 
 def _stored_taps(p: ConvParams) -> npt.NDArray[np.int8]:
@@ -138,29 +137,30 @@ def scratch_3x3(site: Site, p: ConvParams) -> int:
     return 2 * depthwise.scratch(site, p) + 4
 
 
-def cost_3x3(site: Site, p: ConvParams) -> Cost:
-    """On the scale of depthwise.py."""
-    rows = site.y().shape[1] * p.w.shape[2]
-    more = rows * (_RUNNING * depthwise.columns(site) + _ADD_ROW * site.y().shape[2])
-    return _slower(replace(depthwise.cost(site, _stored(p)), scratch_bytes=scratch_3x3(site, p)), more)
-
-
 _INCLUDES = ("tc_scalar.h",)
 CONV = Kernel(
     "tc_conv2d_s8_offset_scalar",
-    offered(lower_conv, scratch=conv_scratch, cost=conv_cost),
+    offered(
+        lower_conv,
+        scratch=conv_scratch,
+        cost=CountedCost("tc_conv2d_s8_offset_scalar", of_triples, flash=conv_bytes),
+    ),
     when=(has_wide_weights, one_offset, conv.small_sums),
     includes=(*_INCLUDES, "tc_conv2d_s8_scalar.h"),
 )
 DENSE = Kernel(
     "tc_fully_connected_s8_held_scalar",
-    offered(lower_dense, cost=dense_cost),
+    offered(lower_dense, cost=CountedCost("tc_fully_connected_s8_held_scalar", of_dense, flash=dense_bytes)),
     when=(is_s8_or_w16, one_offset, dense.takes),
     includes=(*_INCLUDES, "tc_fully_connected_s8_scalar.h"),
 )
 DEPTHWISE_3X3 = Kernel(
     "tc_depthwise_conv2d_3x3_s8_offset_scalar",
-    offered(lower_3x3, scratch=scratch_3x3, cost=cost_3x3),
+    offered(
+        lower_3x3,
+        scratch=scratch_3x3,
+        cost=CountedCost("tc_depthwise_conv2d_3x3_s8_offset_scalar", depthwise.of_columns, flash=depthwise.flash_bytes),
+    ),
     when=(has_wide_weights, one_offset, depthwise.takes),
     includes=(*_INCLUDES, "tc_depthwise_conv2d_3x3_s8_scalar.h"),
 )

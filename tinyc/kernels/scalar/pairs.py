@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Call,
     Const,
-    Cost,
     In,
     Kernel,
     Out,
@@ -34,15 +34,13 @@ from tinyc.kernel.types import is_s8_or_w16
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, ends, scale_fields, small_sums_of
-from tinyc.kernels.scalar.loops.costs import compiled_share, executed
+from tinyc.kernels.scalar.loops.costs import executed
 
 _LANES = 8  # outputs of a call
 _SEGMENTS = (4, 2)  # words of four taps
 _LEAST, _GREATEST = -(2**15), 2**15 - 1  # of a segment's dot product
 _LARGEST = 2**14  # outputs and inputs, whose places fit int16
-# Instructions of C code, counted on ARMv7-M: for a fix, an output, and the factors of a word, on the stack or not.
-_FIX, _STORE, _FACTORS, _FACTORS_HELD = 23, 24, 11, 26
-_ADD = 5  # of eight sums to those of other parts of the inputs
+_FIX = 23  # instructions on ARMv7-M, where segments are chosen
 _HELD, _SUMS = 32, 64  # words of taps, and outputs, on the stack
 
 
@@ -61,12 +59,11 @@ class Fitted:
     def words(self) -> int:
         return self.taps.shape[1] // 4
 
-    def executed(self, isa: frozenset[str], parts: int = 1) -> float:
+    def executed(self, isa: frozenset[str]) -> float:
         """Instructions of all outputs for one input vector, without the requantization, on ARMv7-M's scale. isa: of the
-        core; parts: of the inputs, one after the other."""
+        core."""
         name, calls = f"tc_scalar_pairs_{self.segment}", -(-len(self.taps) // _LANES)
-        sums = executed(name, isa, segment=self.words // self.segment) + (parts - 1) * executed(name, isa, segment=0)
-        return calls * sums + _FIX * len(self.fixes)
+        return calls * executed(name, isa, segment=self.words // self.segment) + _FIX * len(self.fixes)
 
 
 def fitted(w: npt.NDArray[np.signedinteger[Any]], segment: int) -> Fitted:
@@ -187,32 +184,44 @@ def scratch(site: Site, p: ConvParams) -> int:
     return 4 * (2 * fit.words + fit.words // fit.segment)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """The sums of products by their loop; the C code around them by what it took on ARMv7-M."""
+def of_words(site: Site, p: ConvParams) -> Units:
+    """Words of four inputs and segments of them for eight outputs, fixes, outputs, words of the inputs, and eights of
+    outputs."""
     fit, out_c = best_fit(p.w, site.isa), len(p.bias)
     batch = site.y().elements // out_c
-    instructions = batch * (fit.executed(site.isa) + _STORE * compiled_share(site.isa) * out_c + _FACTORS * fit.words)
-    return Cost(int(instructions), _flash_bytes(fit, out_c), scratch(site, p))
+    eights = batch * -(-out_c // _LANES)
+    return {
+        "word": eights * fit.words,
+        "segment": eights * fit.words // fit.segment,
+        "fix": batch * len(fit.fixes),
+        "element": batch * out_c,
+        "clamped": batch * out_c * p.is_clamped,
+        "input": batch * fit.words,
+        "eight": eights,
+    }
 
 
-def _flash_bytes(fit: Fitted, out_c: int) -> int:
+def flash_bytes(site: Site, p: ConvParams) -> int:
+    """Of weights, fixes, biases and factors."""
+    fit, out_c = best_fit(p.w, site.isa), len(p.bias)
     lanes = -(-out_c // _LANES) * _LANES
     return 4 * fit.words * lanes + 6 * len(fit.fixes) + CHANNEL_BYTES * out_c
 
 
-def held_cost(site: Site, p: ConvParams) -> Cost:
-    """On the scale of `cost`."""
-    fit, out_c = best_fit(p.w, site.isa), len(p.bias)
-    batch, parts = site.y().elements // out_c, -(-fit.words // _HELD)
-    factors = fit.words * (-(-out_c // _SUMS) if parts > 1 else 1)  # of all parts for every group of sums
-    around = _STORE * compiled_share(site.isa) * out_c + _FACTORS_HELD * factors + (parts - 1) * out_c // _LANES * _ADD
-    return Cost(int(batch * (fit.executed(site.isa, parts) + around)), _flash_bytes(fit, out_c), 0)
+def of_held(site: Site, p: ConvParams) -> Units:
+    """The same; parts of the inputs, the words of all of which are made for every group of sums, and eights of outputs
+    to which other parts are added."""
+    own, words, out_c = of_words(site, p), best_fit(p.w, site.isa).words, len(p.bias)
+    parts = -(-words // _HELD)
+    groups = -(-out_c // _SUMS) if parts > 1 else 1
+    again, rows = own["eight"] * (parts - 1), own["element"] // out_c
+    return {**own, "input": own["input"] * groups, "again": again, "part": rows * parts * groups}
 
 
 KERNELS = (
     Kernel(
         "tc_fully_connected_s8_pairs",
-        offered(lower, scratch=scratch, cost=cost),
+        offered(lower, scratch=scratch, cost=CountedCost("tc_fully_connected_s8_pairs", of_words, flash=flash_bytes)),
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
         sized_by_values=True,
@@ -220,7 +229,7 @@ KERNELS = (
     ),
     Kernel(
         "tc_fully_connected_s8_pairs_held",
-        offered(lower_held, cost=held_cost),
+        offered(lower_held, cost=CountedCost("tc_fully_connected_s8_pairs_held", of_held, flash=flash_bytes)),
         when=(is_s8_or_w16, takes),
         includes=("tc_scalar.h", "tc_scalar_pairs.h"),
         sized_by_values=True,

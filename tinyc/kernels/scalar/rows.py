@@ -212,9 +212,10 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
     head = f"of stride 2, {out_rows} rows, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_strided_rows.h"
     struct = f"tc_scalar_strided_t p = {{w, pad, {_initializer(fields)}, {_listed(sizes)}, {fields['store']}}}"
     name = f"tc_conv2d_3x3s2_s8_rows{out_rows}_scalar_i{in_c}_o{out_c}"
-    whole = strided.cost(site, p)
+    whole = strided.COST(site, p)
     triples = rows.calls * -(-(out_rows // 2 * -(-out_w // 2)) // _TILES)
-    cost = Cost(whole.instructions * triples // strided.triples(site), whole.flash_bytes, whole.scratch_bytes)
+    own_scratch = strided.scratch(site, p)
+    cost = Cost(whole.instructions * triples // strided.triples(site), whole.flash_bytes, own_scratch)
     run = "tc_scalar_strided_rows_run(&p, x, y, scratch)"
     form, tile = _row_form(rows, p, strided.weights(p), fields, cost), tiles.text(site, _TILES, (2, 2))
     return replace(form, special=Once(lambda: _function(name, head, out_rows, tile, struct, run)))

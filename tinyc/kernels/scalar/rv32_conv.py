@@ -253,7 +253,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     work = _work(p, BROAD)
     if work is None:
         return ()
-    forms = band_forms(site, p, lower(work, site, p), cost(work, site, p), work.family)
+    forms = band_forms(site, lower(work, site, p), cost(work, site, p), work.scratch_bytes, work.family)
     return tuple(replace(form, special=Once(lambda: work.special(rows=True)), function="") for form in forms)
 
 

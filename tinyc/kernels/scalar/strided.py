@@ -13,20 +13,20 @@ from dataclasses import replace
 import numpy as np
 
 from tinyc.ir.graph import Array
-from tinyc.kernel.kernel import Call, Const, Cost, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.counted import CountedCost, Units
+from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import S2
 from tinyc.kernels.scalar.conv import scale_fields, small_sums
-from tinyc.kernels.scalar.tiles import constant_bytes, factors, is_3x3, packed, products_executed
+from tinyc.kernels.scalar.loops.headers import CORES, core_with
+from tinyc.kernels.scalar.tiles import constant_bytes, factors, is_3x3, packed
 
 _LANES = 8  # output channels that a call of the products makes at most
 _SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
 _PRODUCTS = S2.products**2
 _TILES = 3
-# Instructions on ARMv7-M of three tiles: for an input channel, for an output channel, for its further segments.
-_INPUT, _OUTPUT, _SEGMENT = 500, 330, 190
 
 
 def segment_channels(w: Array) -> int | None:
@@ -94,19 +94,36 @@ def triples(site: Site) -> int:
     return -(-(-(-out_h // S2.m) * -(-out_w // S2.m)) // _TILES)
 
 
-def cost(site: Site, p: ConvParams) -> Cost:
-    """Estimate for ARMv7-M, on the scale of conv.py and rv32/conv.py."""
-    out_c, (segments, channels) = len(p.bias), segments_of(p)
-    sums, inputs = _PRODUCTS * segments, segments * channels
-    products = products_executed(p, _PRODUCTS * inputs, sums)
-    sides = inputs * _INPUT + out_c * (_OUTPUT + (segments - 1) * _SEGMENT)
-    return Cost(triples(site) * (products + sides), constant_bytes(p, _PRODUCTS * inputs), scratch(site, p))
+def flash_bytes(site: Site, p: ConvParams) -> int:
+    """Of factors, biases and multipliers."""
+    segments, channels = segments_of(p)
+    return constant_bytes(p, _PRODUCTS * segments * channels)
+
+
+def of_tiles(site: Site, p: ConvParams) -> Units:
+    """Products of an input channel with the output channels of a call, sums of them; input channels of three tiles,
+    places of these in the image, outputs of a channel of three tiles, segments of these beyond the first, and threes of
+    tiles."""
+    out_c, (segments, channels), threes = len(p.bias), segments_of(p), triples(site)
+    sums = threes * -(-out_c // CORES[core_with(site.isa)].lanes) * _PRODUCTS * segments
+    return {
+        "product": sums * channels,
+        "sum": sums,
+        "input": threes * segments * channels,
+        "place": threes * _PRODUCTS * segments,
+        "output": threes * out_c,
+        "segment": threes * out_c * (segments - 1),
+        "three": threes,
+    }
+
+
+COST = CountedCost("tc_conv2d_3x3s2_s8_tiles2_scalar", of_tiles, flash=flash_bytes)
 
 
 KERNELS = (
     Kernel(
         "tc_conv2d_3x3s2_s8_tiles2_scalar",
-        offered(lower, scratch=scratch, cost=cost),
+        offered(lower, scratch=scratch, cost=COST),
         when=(is_s8_or_w4, takes),
         includes=("tc_scalar.h", "tc_scalar_tiles.h", "tc_scalar_strided.h"),
     ),

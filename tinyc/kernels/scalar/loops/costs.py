@@ -31,11 +31,6 @@ def executed(name: str, isa: frozenset[str], **turns: int) -> float:
     return cost[CALL] + sum(cost[unit] * count for unit, count in turns.items())
 
 
-def compiled_share(isa: frozenset[str]) -> float:
-    """What C code that makes bytes of sums takes on that scale, where ARMv7-M's takes 1."""
-    return CORES[core_with(isa)].compiled
-
-
 @functools.cache
 def _executed() -> Mapping[tuple[str, str], Once[Mapping[str, float]]]:
     """By what C calls a function, and by core: what a call executes, by unit. It is counted when it is asked for."""

@@ -29,17 +29,15 @@ class LoopsCore:
 
     isa: str  # the feature that tells it; "": what has no other
     share: float  # instructions of ARMv7-M for one of it, in kernels that both have
-    compiled: float  # the same of C code that makes bytes of sums
     lanes: int  # channels of a call of products of tiles, at most, which whoever makes its inputs asks for
 
 
 # By the macro of tc_scalar.h that says where its functions are compiled; the first that a board has the feature of.
-# ARMv6-M has no products of 64 bits, and RISC-V more registers.
 CORES: Mapping[str, LoopsCore] = MappingProxyType(
     {
-        RV32: LoopsCore("rv32m", SCALE["rv32"], 0.72, 8),
-        THUMB2: LoopsCore("thumb2", 1.0, 1.0, 4),
-        THUMB1: LoopsCore("", SCALE["thumb1"], 1.25, 2),
+        RV32: LoopsCore("rv32m", SCALE["rv32"], 8),
+        THUMB2: LoopsCore("thumb2", 1.0, 4),
+        THUMB1: LoopsCore("", SCALE["thumb1"], 2),
     }
 )
 ALL = frozenset(CORES)
