@@ -58,6 +58,8 @@ CONVOLUTIONS = (
     Layer("conv2d", Conv2D(TWO, LATE), (1, 12, 14, 3), (8, 3, 3, 3)),
     Layer("conv2d", Conv2D(TWO, ONE), (1, 5, 5, 40), (6, 3, 3, 40), weights="signs"),
     Layer("conv2d", Conv2D(TWO, ONE), (1, 6, 12, 12), (36, 3, 3, 12), weights="signs"),
+    Layer("conv2d", Conv2D(), (1, 3, 4, 640), (9, 1, 1, 640), weights="signs"),
+    Layer("conv2d", Conv2D(), (1, 5, 3, 900), (4, 1, 1, 900), weights="signs"),
     Layer("conv2d", Conv2D(TWO), (1, 17, 9, 1), (4, 3, 3, 1)),
     Layer("conv2d", Conv2D(TWO, ONE), (1, 4, 4, 64), (4, 3, 3, 64)),
     Layer("conv2d", Conv2D(TWO, ONE, act=RELU), (1, 2, 2, 8), (64, 3, 3, 8)),

@@ -190,7 +190,7 @@ static inline void tc_dsp_dw3x3_row(const int32_t *columns, const tc_dsp_dw3x3_t
                     acc = tc_smlad(x[12], tc_sxtb16_ror8(w), tc_smlatb(x[0], tc_sxtb16(w), acc));
                 }
             }
-            y[ox * p->y_step + o] = (int8_t)tc_dsp_scale(&out, o, acc, finish);
+            y[ox * p->y_step + o] = (int8_t)tc_dsp_scale(&out, out.scale + 3 * o, acc, finish);
         }
     }
 }

@@ -85,7 +85,7 @@ static void tc_depthwise_conv2d_s8_dsp(const tc_depthwise_conv2d_s8_dsp_t *p, co
         int32_t acc[4];
         for (int32_t o = 0; o < blocked; o += 4, w += 2 * p->pairs) {
             tc_depthwise_conv2d_s8_dsp_quad(taps, shift + o, w, p->pairs, p->out.bias + o, acc);
-            tc_dsp_outputs(&p->out, o, acc, 4, y + o);
+            tc_dsp_outputs(&p->out, p->out.scale + 3 * o, acc, 4, y + o);
         }
         const int8_t *rest = (const int8_t *)w;
         for (int32_t o = blocked; o < p->in_c; o++, rest += (2 * p->pairs + 3) / 4 * 4) {

@@ -243,10 +243,10 @@ typedef struct {
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_dsp_out_t;
 
-/* Output of channel o before the clamp. finish == p->finish; a literal folds the choice away. */
-static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc, int32_t finish)
+/* Output of a channel before the clamp. scale: its three. finish == p->finish; a literal folds the choice away. */
+static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, const int32_t *scale, int32_t acc, int32_t finish)
 {
-    const int32_t mult = p->scale[3 * o], c = p->scale[3 * o + 1], shift = p->scale[3 * o + 2];
+    const int32_t mult = scale[0], c = scale[1], shift = scale[2];
     if (finish == 0) {
         return tc_ssat8(tc_requantize(acc, mult, shift, p->rounds) + p->y_zero);
     }
@@ -257,19 +257,20 @@ static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, int32_t o, int32_t acc
 /* Output of channel o. */
 static inline int8_t tc_dsp_output(const tc_dsp_out_t *p, int32_t o, int32_t acc)
 {
-    const int32_t v = tc_dsp_scale(p, o, acc, p->finish);
+    const int32_t v = tc_dsp_scale(p, p->scale + 3 * o, acc, p->finish);
     return (int8_t)(p->clamp ? tc_clamp(v, p->y_min, p->y_max) : v);
 }
 
-/* y[o] = tc_dsp_output(first + o, acc[o]) for o < n: the choice of the way is made once. */
-static inline void tc_dsp_outputs(const tc_dsp_out_t *p, int32_t first, const int32_t *acc, int32_t n,
+/* y[o] = tc_dsp_output(first + o, acc[o]) for o < n: the choice of the way is made once. scale: of channel
+ * first. */
+static inline void tc_dsp_outputs(const tc_dsp_out_t *p, const int32_t *scale, const int32_t *acc, int32_t n,
                                   int8_t *y)
 {
     switch (p->finish) {
-    case 1: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 1); break;
-    case 2: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 2); break;
-    case 3: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 3); break;
-    default: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, first + o, acc[o], 0); break;
+    case 1: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, scale + 3 * o, acc[o], 1); break;
+    case 2: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, scale + 3 * o, acc[o], 2); break;
+    case 3: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, scale + 3 * o, acc[o], 3); break;
+    default: for (int32_t o = 0; o < n; o++) y[o] = (int8_t)tc_dsp_scale(p, scale + 3 * o, acc[o], 0); break;
     }
     for (int32_t o = 0; p->clamp && o < n; o++) {
         y[o] = (int8_t)tc_clamp(y[o], p->y_min, p->y_max);
@@ -316,8 +317,8 @@ static TC_UNUSED void tc_dsp_blocks_0(const tc_dsp_matrix_t *p, const int32_t *x
                     }
                     acc_a += tc_dsp_difference(both, acc_b) >> 8;
                 }
-                y[a] = (int8_t)tc_dsp_scale(&p->out, a, acc_a, p->out.finish);
-                y[b] = (int8_t)tc_dsp_scale(&p->out, b, acc_b, p->out.finish);
+                y[a] = (int8_t)tc_dsp_scale(&p->out, p->out.scale + 3 * a, acc_a, p->out.finish);
+                y[b] = (int8_t)tc_dsp_scale(&p->out, p->out.scale + 3 * b, acc_b, p->out.finish);
             }
         }
     }
@@ -492,8 +493,8 @@ static TC_UNUSED void tc_dsp_pixels(const tc_dsp_matrix_t *p, const int32_t *xs,
             a = tc_smlad(xs[4 * i], even, tc_smlad(xs[4 * i + 2], odd, a));
             b = tc_smlad(xs[4 * i + 1], even, tc_smlad(xs[4 * i + 3], odd, b));
         }
-        y1[o] = (int8_t)tc_dsp_scale(&p->out, o, b, p->out.finish);
-        y[o] = (int8_t)tc_dsp_scale(&p->out, o, a, p->out.finish);
+        y1[o] = (int8_t)tc_dsp_scale(&p->out, p->out.scale + 3 * o, b, p->out.finish);
+        y[o] = (int8_t)tc_dsp_scale(&p->out, p->out.scale + 3 * o, a, p->out.finish);
     }
     for (int32_t i = 0; p->out.clamp && i < pixels * out_c; i++) {
         y[i] = (int8_t)tc_clamp(y[i], p->out.y_min, p->out.y_max);

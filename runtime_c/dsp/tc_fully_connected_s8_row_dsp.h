@@ -50,7 +50,7 @@ static TC_ALONE void tc_fully_connected_s8_row_dsp(const tc_fully_connected_s8_r
     for (int32_t o = 0; o < blocked; o += 8, w += 8 * p->units) {
         int32_t acc[8];
         tc_fully_connected_s8_row_dot(p, x, w, p->out.bias + o, acc);
-        tc_dsp_outputs(&p->out, o, acc, 8, y + o);
+        tc_dsp_outputs(&p->out, p->out.scale + 3 * o, acc, 8, y + o);
     }
     for (int32_t o = blocked; o < p->out.out_c; o++) {
         int32_t acc = p->out.bias[o];

@@ -43,14 +43,26 @@ def narrow_weights(site: Site) -> bool:
     return site.is_const(1) and int(site.const(1).min(initial=0)) >= -127
 
 
-def of_pairs(taps: Array, rows: int, columns: int) -> Units:
-    """What kernels for pairs of pixels repeat: products of both pixels, taps that are unpacked for both, outputs, pairs
-    of pixels, rows. taps: the weights [O, K]. rows, columns: of the output; the last of an odd number of columns makes
-    a pair with itself."""
+def of_pairs(p: ConvParams, taps: npt.NDArray[np.int8], rows: int, columns: int) -> Units:
+    """What kernels for pairs of pixels repeat: products of both pixels with channels in fours, and with the others;
+    taps that are unpacked for both, outputs, pairs of pixels, rows. Those in fours are C in chunks where assembly does
+    not take the layer. taps: the weights [O, K]. rows, columns: of the output; the last of an odd number of columns
+    makes a pair with itself."""
     out_c, depth = taps.shape
-    pairs = rows * -(-columns // 2)
-    outputs = rows * columns * out_c
-    return {"product": pairs * depth * out_c, "tap": pairs * depth, "output": outputs, "pair": pairs, "row": rows}
+    pairs, alone = rows * -(-columns // 2), out_c % 4
+    in_fours = pairs * depth * (out_c - alone)
+    outputs, chunks = rows * columns * out_c, way_of(p, taps) == 0
+    return {
+        "product": in_fours * (not chunks),
+        "product in chunks": in_fours * chunks,
+        "product alone": pairs * depth * alone,
+        "tap": pairs * depth,
+        "output": outputs * (not chunks),
+        "output in chunks": outputs * chunks,
+        "clamped": outputs * p.is_clamped,
+        "pair": pairs,
+        "row": rows,
+    }
 
 
 def paired_cost(kernel: str, units: Callable[[Site, Any], Units], read: str = "pair") -> CountedCost:
@@ -79,7 +91,7 @@ def pixels_kernel(*when: Condition) -> Kernel:
         return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_1x1_s8_dsp_t", fields), flow=flow)
 
     def units(site: Site, p: ConvParams) -> Units:
-        return of_pairs(taps(p), 1, pixels(site))
+        return of_pairs(p, taps(p), 1, pixels(site))
 
     return Kernel(
         "tc_conv2d_1x1_s8_dsp",
@@ -140,8 +152,12 @@ def dot_fields(p: ConvParams, taps: npt.NDArray[np.int8], block: int, layout: st
 def matrix_fields(p: ConvParams, taps: npt.NDArray[np.int8], layout: str) -> Fields:
     """Fields of the tc_dsp_matrix_t called `m` for weights [O, K], K a multiple of 4."""
     fields = dot_fields(p, taps, 4, layout)
-    way = fields["out.finish"] if _fits_one_dot(taps) else 0
-    return {f"m.{name}": value for name, value in fields.items()} | {"m.blocks": f"tc_dsp_blocks_{way}"}
+    return {f"m.{name}": value for name, value in fields.items()} | {"m.blocks": f"tc_dsp_blocks_{way_of(p, taps)}"}
+
+
+def way_of(p: ConvParams, taps: npt.NDArray[np.int8]) -> int:
+    """The number of tc_dsp_blocks_<way>; 0: in chunks, in C. taps: weights [O, K], K a multiple of 4."""
+    return int(out_fields(p, taps)["finish"]) if _fits_one_dot(taps) else 0  # type: ignore[arg-type]
 
 
 def _fits_one_dot(taps: npt.NDArray[np.int8]) -> bool:

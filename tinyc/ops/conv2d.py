@@ -159,7 +159,7 @@ def of_dsp(site: Site, p: ConvParams) -> Units:
     (_, k_h, k_w, in_c), (_, out_h, out_w, _) = p.w.shape, site.y().shape
     first = np.arange(out_w) * p.attrs.stride.w - p.attrs.pad.left
     inside = (first >= 0) & (first + k_w <= site.x(0).shape[2]) & (p.attrs.dilation.w == 1)
-    units, outside = of_pairs(_dsp_taps(p), out_h, out_w), int((~inside).sum()) * out_h * k_h
+    units, outside = of_pairs(p, _dsp_taps(p), out_h, out_w), int((~inside).sum()) * out_h * k_h
     runs = units["pair"] * k_h
     return {
         **units,
