@@ -3,8 +3,9 @@
 
 Every kernel whose cost is counted runs small layers (`counted_layers.py`) on an emulated core of each kind, compiled
 for speed; of the instructions of their steps comes by least squares what each unit takes, in shares of what was
-counted. Written are tinyc/kernel/counted.json, where kernels that were not asked for stay, and in
-tinyc/explain/measured_costs.json what estimates make of these costs: nothing, they are counts.
+counted. Some layers run in a library of their own and compiled for size, too: what that takes is a share. Written are
+tinyc/kernel/counted.json, where kernels that were not asked for stay, and in tinyc/explain/measured_costs.json what
+estimates make of these costs: nothing, they are counts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -38,11 +40,14 @@ from tinyc.base.errors import TinycError  # noqa: E402
 from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board import Board, load_board  # noqa: E402
 from tinyc.board.core import core_named  # noqa: E402
+from tinyc.choose.select import select  # noqa: E402
 from tinyc.explain.cycles import core_of, model_cycles  # noqa: E402
+from tinyc.ir.graph import Node  # noqa: E402
 from tinyc.kernel import counted  # noqa: E402
 from tinyc.kernel.kernel import Cost  # noqa: E402
 from tinyc.kernel.site import Site  # noqa: E402
 from tinyc.ops import all_ops  # noqa: E402
+from tinyc.options.build import Optimize  # noqa: E402
 from tinyc.run import RunResult, find_target  # noqa: E402
 from tinyc.toolchain.compile import Sources, compile_firmware  # noqa: E402
 from tinyc.toolchain.compilers import find_toolchain  # noqa: E402
@@ -60,6 +65,8 @@ ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
 ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; they run the Cortex-M4's code
 _VECTORS = "rv32v"
 _PRECISE = 4  # digits of instructions
+_ALONE, _SMALL = 2, 8  # layers of a kernel, about, that are counted in libraries of their own, and compiled for size
+_SAME = 0.05  # share of instructions that these may take more or less without a word
 _NO_GAIN, _TURNS = 1e-9, 9
 
 Floats = npt.NDArray[np.float64]
@@ -67,36 +74,41 @@ Floats = npt.NDArray[np.float64]
 
 class Layer(NamedTuple):
     """What a kernel repeats in a layer, and what was counted: instructions, modelled cycles by core, bytes of its
-    code."""
+    code. others: instructions where it is compiled otherwise, by `counted.WAYS`, as far as these were counted."""
 
     units: Mapping[str, int]
     instructions: int
     cycles: Mapping[str, int]
     code: int
+    others: Mapping[str, int] = MappingProxyType({})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Count what kernels in C execute")
     parser.add_argument("kernels", nargs="*", help="names; all by default")
     parser.add_argument("--kinds", nargs="+", choices=BOARDS, default=list(BOARDS))
+    parser.add_argument("--shares", action="store_true", help="only what they take alone and compiled for size")
     args = parser.parse_args()
-    table: dict[str, dict[str, Any]] = json.loads(counted.TABLE.read_text(encoding="utf-8"))
-    estimates = json.loads(ESTIMATES.read_text(encoding="utf-8"))
     for kind in args.kinds:
-        for kernel, own in measured(load_board(BOARDS[kind]), set(args.kernels)).items():
-            each, missed = fitted(own)
+        by_kernel = measured(load_board(BOARDS[kind]), set(args.kernels), args.shares)
+        table: dict[str, dict[str, Any]] = json.loads(counted.TABLE.read_text(encoding="utf-8"))
+        estimates = json.loads(ESTIMATES.read_text(encoding="utf-8"))
+        for kernel, own in by_kernel.items():
+            each, missed = (table[kernel][kind], 0.0) if args.shares else fitted(own)
+            each = with_shares(own, each)
             print(f"{kind:8} {kernel:30} {missed:6.1%} of {len(own)}", each)
             table.setdefault(kernel, {})[kind] = each
-            take_as_counted(estimates, BOARDS[kind], kernel, own, counted.SCALE[kind])
-    counted.TABLE.write_text(as_json(table), encoding="utf-8")
-    ESTIMATES.write_text(json.dumps(estimates, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            if not args.shares:
+                take_as_counted(estimates, BOARDS[kind], kernel, own, counted.SCALE[kind])
+        counted.TABLE.write_text(as_json(table), encoding="utf-8")
+        ESTIMATES.write_text(json.dumps(estimates, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 
 
-def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
-    """By kernel, each layer once that it takes with some numerics. A library has the layers of one kernel, as a model
-    may have: of more, compilers inline less."""
-    by_kernel: dict[str, dict[str, Layer]] = defaultdict(dict)
+def measured(board: Board, names: set[str], shares: bool = False) -> Mapping[str, Sequence[Layer]]:
+    """By kernel, each layer that it takes with some numerics, once of those that are said alike. A library has the
+    layers of one kernel, as a model may have: of more, compilers inline less. shares: only those that run otherwise."""
+    by_kernel: dict[str, dict[tuple[str, frozenset[tuple[str, int]]], Layer]] = defaultdict(dict)
     asked = names or counted_names()
     if _VECTORS in board.isa:  # of all others a compiler makes what it does without
         asked = {
@@ -108,10 +120,35 @@ def measured(board: Board, names: set[str]) -> Mapping[str, Sequence[Layer]]:
             every_layer = together(board.isa, numerics, lambda kernel: kernel.name in asked, every)
             for kernel in sorted(set(every_layer.prefer.values())):
                 network = of_kernel(every_layer, kernel)
-                if any(node.name not in by_kernel[kernel] for node in network.graph.nodes):
+                select(network.graph, board.isa, numerics, prefer=network.prefer)  # which asks for units
+                nodes = [node.name for node in network.graph.nodes]
+                keys = {name: (name, frozenset(units[kernel, name].items())) for name in nodes}
+                if keys.values() - by_kernel[kernel].keys():
+                    others = {} if by_kernel[kernel] else otherwise(network, board, numerics, units)
+                    if shares:
+                        alike = {keys[name]: Layer(units[kernel, name], 0, {}, 0, own) for name, own in others.items()}
+                        by_kernel[kernel] = by_kernel[kernel] or alike
+                        continue
                     for node, layer in run(network, board, numerics, units):
-                        by_kernel[kernel].setdefault(node, layer)
+                        by_kernel[kernel].setdefault(keys[node], layer._replace(others=others.get(node, {})))
     return {kernel: list(own.values()) for kernel, own in sorted(by_kernel.items()) if own}
+
+
+def otherwise(
+    network: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
+) -> Mapping[str, Mapping[str, int]]:
+    """Instructions of some nodes as compiled in another way, by node: in a library of each alone, and for size."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    nodes = network.graph.nodes
+    some = nodes[len(nodes) // 4 :: max(len(nodes) // _ALONE, 1)][:_ALONE]
+    more = nodes[len(nodes) // 8 :: max(len(nodes) // _SMALL, 1)]
+    ways: list[tuple[str, Sequence[Node], Optimize]] = [(counted.SIZE, more, "size")]
+    ways += [(counted.ALONE, [node], "speed") for node in some]
+    ways += [(counted.SIZE_ALONE, [node], "size") for node in some]
+    for way, own, optimize in ways:
+        for name, layer in run(network.of(tuple(own)), board, numerics, units, optimize):
+            counts[name][way] = layer.instructions
+    return counts
 
 
 def of_kernel(network: Together, kernel: str) -> Together:
@@ -169,7 +206,11 @@ def _cost_in(offer: Callable[..., Any]) -> object:
 
 
 def run(
-    network: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
+    network: Together,
+    board: Board,
+    numerics: Numerics,
+    units: Mapping[tuple[str, str], Mapping[str, int]],
+    optimize: Optimize = "speed",
 ) -> Iterator[tuple[str, Layer]]:
     """Each node with what was counted; what does not fit the machine runs in halves."""
     board = roomy(board)
@@ -178,13 +219,13 @@ def run(
         program = write_library(network, folder, board.isa, numerics)
         try:
             firmware = compile_firmware(
-                Sources(folder, "all"), board, find_toolchain(board, "gcc"), "speed", folder / "firmware"
+                Sources(folder, "all"), board, find_toolchain(board, "gcc"), optimize, folder / "firmware"
             )
         except TinycError as error:
             if "does not fit the board" not in error.message or len(network.graph.nodes) == 1:
                 raise
             for half in network.halves():
-                yield from run(half, board, numerics, units)
+                yield from run(half, board, numerics, units, optimize)
             return
         ran = find_target(board, None).run(firmware, network.requests)
         elf = firmware.read_elf()
@@ -221,12 +262,27 @@ def _cycles_of(ran: RunResult, elf: Elf, core: str) -> Mapping[int, int]:
 def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
     """Instructions of each unit, none below 0, and the largest share of a layer that they miss."""
     names = [*dict.fromkeys(unit for layer in own for unit in layer.units), counted.CALL]
+    assert not {counted.CODE, *counted.WAYS} & set(names), "the table has these words for something else"
     counts = np.array([layer.instructions for layer in own], np.float64)
     terms = np.array([[{**layer.units, counted.CALL: 1}.get(unit, 0) for unit in names] for layer in own], np.float64)
     factors = not_negative(terms / counts[:, None], np.ones(len(own)))
     each = {name: float(f"{factor:.{_PRECISE}g}") for name, factor in zip(names, factors, strict=True)}
-    missed = np.abs(terms @ [each[name] for name in names] / counts - 1).max()
-    return each | {counted.CODE: min(layer.code for layer in own)}, float(missed)
+    said = terms @ [each[name] for name in names]
+    return each | {counted.CODE: min(layer.code for layer in own)}, float(np.abs(said / counts - 1).max())
+
+
+def with_shares(own: Sequence[Layer], each: Mapping[str, float]) -> Mapping[str, float]:
+    """Instructions of each unit with what layers take that are compiled otherwise, of what these say of all of them."""
+    shares = {}
+    for way in counted.WAYS:
+        compiled = [layer for layer in own if way in layer.others]
+        said = sum(
+            each[counted.CALL] + sum(each[unit] * count for unit, count in layer.units.items()) for layer in compiled
+        )
+        share = float(f"{sum(layer.others[way] for layer in compiled) / said:.{_PRECISE}g}") if compiled else 1.0
+        if abs(share - 1) > _SAME:
+            shares[way] = share
+    return {name: value for name, value in each.items() if name not in counted.WAYS} | shares
 
 
 def not_negative(terms: Floats, targets: Floats) -> Floats:

@@ -17,6 +17,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.choose.compiled_code import CompiledCode, compiled_name
 from tinyc.choose.slow_flash import SlowFlash, copied, slowed
 from tinyc.ir.graph import Graph, Node
+from tinyc.kernel.counted import counted_at
 from tinyc.kernel.kernel import Call, Cost, Kernel, Offer, Once, Refused, RowForm, WrittenCode, call_consts
 from tinyc.kernel.site import Site
 from tinyc.machine.cores import CORTEX_M4, Core
@@ -212,7 +213,8 @@ def optimized_for_size(by_node: Mapping[str, Sequence[Choice]], compiled: Compil
 
 def _for_size(choice: Choice, compiled: CompiledCode) -> Choice:
     assert choice.free is not None
-    offer = _slower(choice.free, choice.kernel.for_size)
+    counted = counted_at(choice.kernel.name, choice.site)
+    offer = _slower(choice.free, 1.0 if counted is None else counted.for_size)
     small = replace(choice, offer=offer, cost=cost_of(offer, choice.site), free=offer, compiled=compiled)
     return _priced(small, choice.flash)
 

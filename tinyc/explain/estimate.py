@@ -23,7 +23,7 @@ from tinyc.board.core import core_named
 from tinyc.choose.compiled_code import ROW_CODE, CompiledCode, compiled_code, compiled_name, table_of
 from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
-from tinyc.kernel.counted import measured_table
+from tinyc.kernel.counted import Counted, counted_at, measured_table
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import CORES_ERROR, SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
@@ -131,15 +131,50 @@ class MeasuredCosts:
     cycles: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     cycle_errors: Mapping[str, str] = field(default_factory=dict)
 
-    def counted(self, core: str, keys: Sequence[str], features: Sequence[float], optimize: Optimize = "speed") -> int:
-        """Instructions of a step with these features. keys: of `kernel_keys`."""
+    def counted(
+        self,
+        core: str,
+        keys: Sequence[str],
+        features: Sequence[float],
+        optimize: Optimize = "speed",
+        own: Counted | None = None,
+    ) -> int:
+        """Instructions of a step with these features. keys: of `kernel_keys`. own: of a kernel whose cost is counted,
+        which is what is said where no proof of a model has the kernel."""
         tables = [*_tables(core, optimize), *((other,) if (other := core_named(core).measured_as) else ())]
-        return _on_line(_first_with(keys, [self.kernels.get(table, {}) for table in tables]), keys, features)
+        lines = [self.kernels.get(table, {}) for table in tables]
+        if own is not None:
+            lines.append({keys[0]: (own.instructions,)})
+        return round(
+            _on_line(_first_with(keys, lines), keys, features) * _share(self.kernels, core, keys, optimize, own)
+        )
 
-    def cycled(self, core: str, keys: Sequence[str], features: Sequence[float], optimize: Optimize = "speed") -> int:
+    def cycled(
+        self,
+        core: str,
+        keys: Sequence[str],
+        features: Sequence[float],
+        optimize: Optimize = "speed",
+        own: Counted | None = None,
+    ) -> int:
         """Cycles of a step with these `cycle_features`."""
-        tables = _tables(core, optimize)
-        return _on_line(_first_with(keys, [self.cycles.get(table, {}) for table in tables]), keys, features)
+        lines = [self.cycles.get(table, {}) for table in _tables(core, optimize)]
+        return round(
+            _on_line(_first_with(keys, lines), keys, features) * _share(self.cycles, core, keys, optimize, own)
+        )
+
+
+def _share(
+    measured: Mapping[str, Mapping[str, Sequence[float]]],
+    core: str,
+    keys: Sequence[str],
+    optimize: Optimize,
+    own: Counted | None,
+) -> float:
+    """What code that is compiled for size takes of what is said; 1 where proofs of such code have said it."""
+    if optimize != "size" or own is None or _have(measured.get(table_of(core, optimize), {}), keys):
+        return 1.0
+    return own.for_size
 
 
 def _tables(core: str, optimize: Optimize) -> Sequence[str]:
@@ -149,9 +184,12 @@ def _tables(core: str, optimize: Optimize) -> Sequence[str]:
 
 def _first_with(keys: Sequence[str], tables: Sequence[Mapping[str, Sequence[float]]]) -> Mapping[str, Sequence[float]]:
     """The first of the tables that has the kernel; else the first one that has anything."""
-    named = [key for key in keys if key not in OTHERS]
-    fitting = (table for table in tables if any(key in table for key in named))
-    return next(fitting, next(filter(None, tables), {}))
+    return next((table for table in tables if _have(table, keys)), next(filter(None, tables), {}))
+
+
+def _have(lines: Mapping[str, Sequence[float]], keys: Sequence[str]) -> bool:
+    """Whether there is one of the kernel, not only of others."""
+    return any(key in lines for key in keys if key not in OTHERS)
 
 
 def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
@@ -316,12 +354,13 @@ def _layers(
         kernel = step.choice.kernel.name
         assembly = assembly_stack_bytes(step) > 0
         keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step), assembly=assembly)
-        instructions = costs.counted(core, keys, features_of(step), optimize)
+        own = counted_at(kernel, step.choice.site)
+        instructions = costs.counted(core, keys, features_of(step), optimize, own)
         cycles, split = None, step.split
         if isinstance(timed, PerInstruction):
             cycles = round(timed.rate * instructions)
         elif timed is not None:
-            cycles = costs.cycled(core, keys, cycle_features(step, core), optimize)
+            cycles = costs.cycled(core, keys, cycle_features(step, core), optimize, own)
         if cycles is not None:
             cycles = (split.time_of(cycles) if split else cycles) + waits[step.index]
         yield LayerEstimate(

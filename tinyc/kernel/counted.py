@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from tinyc.kernel.site import Site
 
 TABLE = Path(__file__).with_name("counted.json")
 CALL, CODE = "call", "code"  # units that all kernels have: a call; bytes of code, once
+# What layers take of that otherwise: in a library's only layer with the kernel, whose sizes a compiler puts into the
+# code; compiled for size; both. None is 1.
+ALONE, SIZE, SIZE_ALONE = "alone", "size", "size alone"
+WAYS = (ALONE, SIZE, SIZE_ALONE)
 # Costs are on one scale, that of ARMv7-M: so many of its instructions are one of another core's, in kernels that both
 # have. rv32v: of kernels that need RISC-V's vectors.
 SCALE: Mapping[str, float] = MappingProxyType(
@@ -70,9 +74,32 @@ def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     """What a call of the kernel at the site costs that repeats these. data_bytes: of constants beside the node's."""
     scale, each = _on(kernel, site)
     whole = each[CALL] + sum(each[unit] * count for unit, count in units.items())
+    whole *= each.get(ALONE, 1.0) if is_alone(site) else 1.0
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
     return Cost(round(scale * whole), consts + data_bytes, 0)
+
+
+class Counted(NamedTuple):
+    """Of a kernel at a site: instructions of the core for one that its cost says; what it takes where it is compiled
+    for size, of what is said of it."""
+
+    instructions: float
+    for_size: float
+
+
+def counted_at(kernel: str, site: Site) -> Counted | None:
+    """None of a kernel whose cost is not counted."""
+    if kernel not in counts():
+        return None
+    scale, each = _on(kernel, site)
+    alone = is_alone(site)
+    return Counted(1 / scale, each.get(SIZE_ALONE, 1.0) / each.get(ALONE, 1.0) if alone else each.get(SIZE, 1.0))
+
+
+def is_alone(site: Site) -> bool:
+    """Whether no other layer can have the kernel, for none is of its operator."""
+    return not any(node.op == site.node.op and node.name != site.node.name for node in site.graph.nodes)
 
 
 def counted_each(kernel: str, unit: str, site: Site) -> float:

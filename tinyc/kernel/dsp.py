@@ -28,7 +28,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
-from tinyc.kernel.windows import ConvParams, accumulator_bounds
+from tinyc.kernel.windows import ConvParams, accumulator_bounds, of_outputs
 
 Fields = dict[str, int | float | str | Const]
 
@@ -51,15 +51,13 @@ def of_pairs(p: ConvParams, taps: npt.NDArray[np.int8], rows: int, columns: int)
     out_c, depth = taps.shape
     pairs, alone = rows * -(-columns // 2), out_c % 4
     in_fours = pairs * depth * (out_c - alone)
-    outputs, chunks = rows * columns * out_c, way_of(p, taps) == 0
+    chunks = way_of(p, taps) == 0
     return {
         "product": in_fours * (not chunks),
         "product in chunks": in_fours * chunks,
         "product alone": pairs * depth * alone,
         "tap": pairs * depth,
-        "output": outputs * (not chunks),
-        "output in chunks": outputs * chunks,
-        "clamped": outputs * p.is_clamped,
+        **of_outputs(p, rows * columns * out_c),
         "pair": pairs,
         "row": rows,
     }

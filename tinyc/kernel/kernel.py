@@ -543,9 +543,6 @@ class Kernel:
     # How many constants there are depends on their values, so that other ones may not take their place
     # (`--weights-blob`).
     sized_by_values: bool = False
-    # How many times as long as its cost says it takes where the compiler makes code small: costs of C are those of code
-    # compiled for speed.
-    for_size: float = 1.0
 
     @property
     def headers(self) -> tuple[str, ...]:

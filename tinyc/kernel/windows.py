@@ -203,6 +203,16 @@ def conv_params(site: Site, out_axis: int) -> ConvParams:
     return ConvParams(site.attrs, w, folded.astype(np.int32), mult, shift, x_zero, y_zero, lo, hi, rounding)
 
 
+def of_outputs(p: ConvParams, outputs: int) -> Units:
+    """What kernels repeat for so many outputs, by how they scale sums down, and for those with bounds beside int8's."""
+    return {
+        "output": outputs * (p.rounding is Rounding.DOUBLE),
+        "output single": outputs * (p.rounding is Rounding.SINGLE),
+        "output float": outputs * (p.rounding is Rounding.FLOAT),
+        "clamped": outputs * p.is_clamped,
+    }
+
+
 def accumulated(site: Site, out_axis: int) -> tuple[Int64s, Int64s]:
     """Weights [O, K] of `site`, and what its accumulators start with, the input's zero point in it."""
     w = site.const(1)

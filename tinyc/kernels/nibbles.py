@@ -18,7 +18,7 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_w4
-from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
+from tinyc.kernel.windows import ConvParams, Window, of_outputs, row_geometry, window_fields
 
 _LAYOUT = "two in a byte, low half first"
 
@@ -72,7 +72,7 @@ def lower_dense(site: Site, p: ConvParams) -> Call:
 def of_products(site: Site, p: ConvParams) -> Units:
     """Products, and sums of them."""
     outputs = site.y().elements
-    return {"product": outputs * (p.w.size // len(p.bias)), "element": outputs}
+    return {"product": outputs * (p.w.size // len(p.bias)), **of_outputs(p, outputs)}
 
 
 def weight_bytes(site: Site, p: ConvParams) -> int:

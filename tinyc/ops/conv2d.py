@@ -28,7 +28,16 @@ from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, S
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
-from tinyc.kernel.windows import ConvParams, Window, check_bias, check_image, conv_params, row_geometry, window_fields
+from tinyc.kernel.windows import (
+    ConvParams,
+    Window,
+    check_bias,
+    check_image,
+    conv_params,
+    of_outputs,
+    row_geometry,
+    window_fields,
+)
 from tinyc.kernels import nibbles
 from tinyc.kernels.fast import one_row, winograd
 from tinyc.kernels.float32 import matrix
@@ -273,7 +282,7 @@ _DSP = frozenset({"dsp"})
 def of_products(site: Site, p: ConvParams) -> Units:
     """Products, runs of them, of a tap of an output, and sums that become outputs."""
     run = site.x(1).shape[3]
-    return {"product": macs(site), "run": macs(site) // run, "element": site.y().elements}
+    return {"product": macs(site), "run": macs(site) // run, **of_outputs(p, site.y().elements)}
 
 
 OP = Op(

@@ -33,7 +33,16 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Act, Padding, Pair, Site, Type
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import IMAGE_KERNELS, Runtimes, WideParams, wide_params
-from tinyc.kernel.windows import ConvParams, Window, check_bias, check_image, conv_params, row_geometry, window_fields
+from tinyc.kernel.windows import (
+    ConvParams,
+    Window,
+    check_bias,
+    check_image,
+    conv_params,
+    of_outputs,
+    row_geometry,
+    window_fields,
+)
 from tinyc.kernels import nibbles
 from tinyc.kernels.depthwise import any_shape, direct
 from tinyc.kernels.float32 import lane_rows, matrix
@@ -154,7 +163,7 @@ def dsp_scratch(site: Site, p: ConvParams) -> int:
 
 def of_products(site: Site, p: ConvParams) -> Units:
     """Products, and sums of them."""
-    return {"product": macs(site), "element": site.y().elements}
+    return {"product": macs(site), **of_outputs(p, site.y().elements)}
 
 
 def portable_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -177,9 +186,9 @@ def of_dsp(site: Site, p: ConvParams) -> Units:
         "product": pixels * fours * _pairs(p),
         "four": pixels * fours,
         "product alone": pixels * alone * k_h * k_w,
-        "alone": pixels * alone,
+        "channel alone": pixels * alone,
         "tap": out_h * sought * k_h * k_w,
-        "clamped": site.y().elements * p.is_clamped,
+        **of_outputs(p, site.y().elements),
         "pixel": pixels,
     }
 
@@ -267,11 +276,6 @@ def lower_3x3(site: Site, p: ConvParams) -> Call:
 
 
 _DSP = frozenset({"dsp"})
-# With gcc -Os on a Cortex-M4 these loops take so many times as long as their costs say, in kws, vww and sww: with -O3
-# they are unrolled, and read their bounds once.
-_3X3_FOR_SIZE = 1.3
-_DSP_FOR_SIZE = 1.6
-_ANY_FOR_SIZE = 2.5
 _AT_ONCE = 1 << 16  # elements whose products are added at once: they stay in the cache
 
 
@@ -361,7 +365,6 @@ OP = Op(
             offered(lower_3x3, scratch=scratch_3x3, cost=COST_3X3),
             isa=_DSP,
             when=(is_s8, one_per_input, is_3x3, quick_finish),
-            for_size=_3X3_FOR_SIZE,
         ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
@@ -372,7 +375,6 @@ OP = Op(
             ),
             isa=_DSP,
             when=(is_s8, one_per_input),
-            for_size=_DSP_FOR_SIZE,
         ),
         *rv32_columns.KERNELS,
         *rv32_depthwise.KERNELS,
@@ -383,7 +385,6 @@ OP = Op(
             "tc_depthwise_conv2d_s8",
             offered(lower_rows, cost=PORTABLE_COST, row_forms=portable_rows),
             when=(is_s8,),
-            for_size=_ANY_FOR_SIZE,
         ),
         *s16_mve.DEPTHWISE,
         *s16_dsp.DEPTHWISE,

@@ -19,7 +19,7 @@ from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, Ti
 from tinyc.kernel.site import Act, Site, Type
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.wide import MATRIX_KERNELS, Runtimes, WideParams, wide_params
-from tinyc.kernel.windows import ConvParams, check_bias, conv_params
+from tinyc.kernel.windows import ConvParams, check_bias, conv_params, of_outputs
 from tinyc.kernels import nibbles
 from tinyc.kernels.float32 import matrix
 from tinyc.kernels.float32 import weighted as weighted_f32
@@ -124,8 +124,7 @@ def of_row(site: Site, p: ConvParams) -> Units:
         "block": blocks,
         "tail": blocks * tails,
         "tail alone": alone * tails,
-        "output": out_c,
-        "clamped": out_c * p.is_clamped,
+        **of_outputs(p, out_c),
         "row": 1,
     }
 
@@ -172,7 +171,7 @@ def backward(a: FullyConnected, inputs: Sequence[Array], y: Array, dy: Array) ->
 
 def of_products(site: Site, p: ConvParams) -> Units:
     """Products, and sums that become outputs."""
-    return {"product": macs(site), "element": site.y().elements}
+    return {"product": macs(site), **of_outputs(p, site.y().elements)}
 
 
 OP = Op(

@@ -29,7 +29,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
-from tinyc.kernel.windows import ConvParams, Window, accumulated, row_geometry, window_fields
+from tinyc.kernel.windows import ConvParams, Window, accumulated, of_outputs, row_geometry, window_fields
 
 _SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits hold it
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
@@ -211,8 +211,7 @@ def of_triples(site: Site, p: ConvParams) -> Units:
         "tap": groups * taps,
         "run": runs,
         "group": groups,
-        "element": site.y().elements,
-        "clamped": site.y().elements * p.is_clamped,
+        **of_outputs(p, site.y().elements),
     }
 
 

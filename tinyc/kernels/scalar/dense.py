@@ -10,7 +10,7 @@ from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, buffered_flow, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, of_outputs
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, by_lanes, scale_fields, small_sums_of
 
 _LANES = 4
@@ -57,8 +57,7 @@ def of_fours(site: Site, p: ConvParams) -> Units:
         "word": words,
         "four": fours,
         "input": batch * taps,
-        "element": batch * out_c,
-        "clamped": batch * out_c * p.is_clamped,
+        **of_outputs(p, batch * out_c),
         "row": batch,
     }
 

@@ -20,7 +20,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
-from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, of_outputs, row_geometry
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 
@@ -75,8 +75,7 @@ def of_columns(site: Site, p: ConvParams) -> Units:
     return {
         "column": rows * columns(site),
         "three": rows * -(-out_w // 3) * (p.attrs.stride.w == 1),
-        "element": rows * out_w,
-        "clamped": rows * out_w * p.is_clamped,
+        **of_outputs(p, rows * out_w),
         "row": rows,
     }
 

@@ -11,7 +11,7 @@ from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_w4
-from tinyc.kernel.windows import ConvParams, accumulated
+from tinyc.kernel.windows import ConvParams, accumulated, of_outputs
 from tinyc.kernels.nibbles import pack_nibbles
 from tinyc.kernels.scalar import conv as scalar
 from tinyc.kernels.scalar import dense as scalar_dense
@@ -67,7 +67,7 @@ def of_conv2d(site: Site, p: ConvParams) -> Units:
     (out_c, k_h, k_w, _), taps, groups = p.w.shape, _conv_taps(p).shape[1], scalar.groups_of(site)
     products = groups * -(-out_c // _LANES) * taps
     places = {"group": groups, "place": groups * k_h * k_w, "tap": groups * taps}
-    return {"product": products, "element": site.y().elements, **places}
+    return {"product": products, **of_outputs(p, site.y().elements), **places}
 
 
 def conv2d_bytes(site: Site, p: ConvParams) -> int:
@@ -110,7 +110,7 @@ def of_dense(site: Site, p: ConvParams) -> Units:
     out_c, in_c = p.w.shape
     elements = site.y().elements
     quads = elements // out_c * -(-out_c // _LANES)
-    return {"word": quads * (in_c // 2), "odd": quads * (in_c % 2), "quad": quads, "element": elements}
+    return {"word": quads * (in_c // 2), "odd": quads * (in_c % 2), "quad": quads, **of_outputs(p, elements)}
 
 
 def dense_bytes(site: Site, p: ConvParams) -> int:

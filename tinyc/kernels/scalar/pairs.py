@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w16
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, of_outputs
 from tinyc.kernels.requantize import Int64s
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, ends, scale_fields, small_sums_of
 from tinyc.kernels.scalar.loops.costs import executed
@@ -194,8 +194,7 @@ def of_words(site: Site, p: ConvParams) -> Units:
         "word": eights * fit.words,
         "segment": eights * fit.words // fit.segment,
         "fix": batch * len(fit.fixes),
-        "element": batch * out_c,
-        "clamped": batch * out_c * p.is_clamped,
+        **of_outputs(p, batch * out_c),
         "input": batch * fit.words,
         "eight": eights,
     }
@@ -214,7 +213,7 @@ def of_held(site: Site, p: ConvParams) -> Units:
     own, words, out_c = of_words(site, p), best_fit(p.w, site.isa).words, len(p.bias)
     parts = -(-words // _HELD)
     groups = -(-out_c // _SUMS) if parts > 1 else 1
-    again, rows = own["eight"] * (parts - 1), own["element"] // out_c
+    again, rows = own["eight"] * (parts - 1), site.y().elements // out_c
     return {**own, "input": own["input"] * groups, "again": again, "part": rows * parts * groups}
 
 

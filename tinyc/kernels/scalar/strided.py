@@ -17,7 +17,7 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
-from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, of_outputs, row_geometry
 from tinyc.kernels.fast.bilinear import S2
 from tinyc.kernels.scalar.conv import scale_fields, small_sums
 from tinyc.kernels.scalar.loops.headers import CORES, core_with
@@ -111,7 +111,8 @@ def of_tiles(site: Site, p: ConvParams) -> Units:
         "sum": sums,
         "input": threes * segments * channels,
         "place": threes * _PRODUCTS * segments,
-        "output": threes * out_c,
+        "lane": threes * out_c,
+        **of_outputs(p, site.y().elements),
         "segment": threes * out_c * (segments - 1),
         "three": threes,
     }

@@ -22,7 +22,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8, is_s8_w4
-from tinyc.kernel.windows import ConvParams, Window, row_geometry, window_fields
+from tinyc.kernel.windows import ConvParams, Window, of_outputs, row_geometry, window_fields
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, scale_fields, small_sums_of
 
 _POINTER_BYTES = 8  # on the widest host
@@ -73,7 +73,7 @@ def of_taps(site: Site, p: ConvParams) -> Units:
     """Products, taps of pixels, outputs and pixels."""
     taps, outputs = _taps(site, p).shape[1], site.y().elements
     pixels = outputs // len(p.bias)
-    return {"product": outputs * taps, "tap": pixels * taps, "element": outputs, "pixel": pixels}
+    return {"product": outputs * taps, "tap": pixels * taps, **of_outputs(p, outputs), "pixel": pixels}
 
 
 def weight_bytes(site: Site, p: ConvParams) -> int:
