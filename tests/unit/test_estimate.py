@@ -17,7 +17,7 @@ from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.explain.estimate import OTHERS, MeasuredCosts, estimate, kernel_keys, step_cost
-from tinyc.kernel.counted import Counted
+from tinyc.kernel.counted import CountedShares
 from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.profiling import profile_model
@@ -187,7 +187,7 @@ def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_co
 def test_what_was_counted_stands_for_what_no_proof_had() -> None:
     """Also of code that is compiled for size, where proofs of models have the kernel only as compiled for speed."""
     lines = {"a": {"": (5.0,)}, "b": {"k": (3.0,)}, "c": {"k": (3.0,)}, "c size": {"k": (4.0,)}}
-    costs, keys, own = MeasuredCosts(lines, {}, cycles=lines), kernel_keys("k", "conv2d", 1), Counted(2.0, 1.5)
+    costs, keys, own = MeasuredCosts(lines, {}, cycles=lines), kernel_keys("k", "conv2d", 1), CountedShares(2.0, 1.5)
     assert {core: costs.counted(core, keys, (100, 1), "speed", own) for core in "abc"} == {"a": 200, "b": 300, "c": 300}
     assert {core: costs.counted(core, keys, (100, 1), "size", own) for core in "abc"} == {"a": 300, "b": 450, "c": 400}
     assert {core: costs.cycled(core, keys, (100, 1), "size", own) for core in "abc"} == {"a": 750, "b": 450, "c": 400}

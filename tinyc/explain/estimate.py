@@ -23,7 +23,7 @@ from tinyc.board.core import core_named
 from tinyc.choose.compiled_code import ROW_CODE, CompiledCode, compiled_code, compiled_name, table_of
 from tinyc.emit.in_ram import waits_left
 from tinyc.emit.program import Program, Step
-from tinyc.kernel.counted import Counted, counted_at, measured_table
+from tinyc.kernel.counted import CountedShares, counted_at, measured_table
 from tinyc.kernel.kernel import Cost
 from tinyc.kernel.site import Act, Site
 from tinyc.machine.cores import CORES_ERROR, SLOW_FLASH_ERROR, Core, PerInstruction, core_of, rules_in_words
@@ -137,7 +137,7 @@ class MeasuredCosts:
         keys: Sequence[str],
         features: Sequence[float],
         optimize: Optimize = "speed",
-        own: Counted | None = None,
+        own: CountedShares | None = None,
     ) -> int:
         """Instructions of a step with these features. keys: of `kernel_keys`. own: of a kernel whose cost is counted,
         which is what is said where no proof of a model has the kernel."""
@@ -155,7 +155,7 @@ class MeasuredCosts:
         keys: Sequence[str],
         features: Sequence[float],
         optimize: Optimize = "speed",
-        own: Counted | None = None,
+        own: CountedShares | None = None,
     ) -> int:
         """Cycles of a step with these `cycle_features`."""
         lines = [self.cycles.get(table, {}) for table in _tables(core, optimize)]
@@ -169,7 +169,7 @@ def _share(
     core: str,
     keys: Sequence[str],
     optimize: Optimize,
-    own: Counted | None,
+    own: CountedShares | None,
 ) -> float:
     """What code that is compiled for size takes of what is said; 1 where proofs of such code have said it."""
     if optimize != "size" or own is None or _have(measured.get(table_of(core, optimize), {}), keys):

@@ -80,7 +80,7 @@ def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     return Cost(round(scale * whole), consts + data_bytes, 0)
 
 
-class Counted(NamedTuple):
+class CountedShares(NamedTuple):
     """Of a kernel at a site: instructions of the core for one that its cost says; what it takes where it is compiled
     for size, of what is said of it."""
 
@@ -88,13 +88,13 @@ class Counted(NamedTuple):
     for_size: float
 
 
-def counted_at(kernel: str, site: Site) -> Counted | None:
+def counted_at(kernel: str, site: Site) -> CountedShares | None:
     """None of a kernel whose cost is not counted."""
     if kernel not in counts():
         return None
     scale, each = _on(kernel, site)
     alone = is_alone(site)
-    return Counted(1 / scale, each.get(SIZE_ALONE, 1.0) / each.get(ALONE, 1.0) if alone else each.get(SIZE, 1.0))
+    return CountedShares(1 / scale, each.get(SIZE_ALONE, 1.0) / each.get(ALONE, 1.0) if alone else each.get(SIZE, 1.0))
 
 
 def is_alone(site: Site) -> bool:
