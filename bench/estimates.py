@@ -344,7 +344,8 @@ def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Recor
         code = {**_fit_code(kernels), **_fit_code(networks)}  # of single kernels what no network says
         if not networks and table in fitted:  # what kernels take mostly is not known of some of them
             code.pop("", None)
-        errors = [-_left(record, code) / record["code_bytes"] for record in networks if record["steps"]]
+        of_code = CompiledCode([code], "")
+        errors = [-_left(record, of_code) / record["code_bytes"] for record in networks if record["steps"]]
         print(f"{table}: code of {len(own)} libraries, of networks {_words(errors)}")
         fitted[table] = _with_others(fitted.get(table), code)
     return fitted
@@ -494,10 +495,9 @@ def _names(record: Record) -> list[str]:
     return [step["kernel"] for step in record["steps"]]
 
 
-def _left(record: Record, code: Mapping[str, int]) -> int:
+def _left(record: Record, code: CompiledCode) -> int:
     """Bytes that a library has more than is said."""
-    said = CompiledCode([code], "").library(_names(record))
-    left: int = record["code_bytes"] - record["assembly_bytes"] - said
+    left: int = record["code_bytes"] - record["assembly_bytes"] - code.library(_names(record))
     return left
 
 
@@ -624,7 +624,8 @@ class Errors(NamedTuple):
 
 def _errors(records: Sequence[Record], lines_fitted: Fitted) -> Errors:
     """Errors of each model that runs something, and not views alone."""
-    code = _fit_code(records)
+    board, prefer = load_board(records[0]["board"]), _prefer(records[0])
+    code = compiled_code.compiled_code(board.core, board.isa, Options(board.name, prefer=prefer).optimize)
     own = [record for record in records if record["steps"]]
     return Errors(
         [_error(record, lines_fitted.kernels, INSTRUCTIONS) for record in own],
@@ -705,7 +706,7 @@ def _by_file(records: Sequence[Record], before: Sequence[tuple[str, ...]]) -> st
     rows = [(model, *(errors.get(core, "") for core in cores)) for model, errors in sorted(by_file.items()) if errors]
     return (
         "Instructions of an inference, estimated over counted, in percent: all model files of the tests, as "
-        "[estimate.md](estimate.md#how-near) fits them. Empty: the board has no room for it, a proof would take too "
+        "[how near](estimate.md#how-near) fits them. Empty: the board has no room for it, a proof would take too "
         "long, or it was not measured with the core's others.\n\n" + as_table(("model", *cores), rows) + "\n"
     )
 
