@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinyc.base.dataclass import dataclass
+from tinyc.ir.graph import Node
 from tinyc.kernel.kernel import Call, Condition, Cost, Fetches, Kernel, offered
 from tinyc.kernel.site import Site
 
@@ -98,8 +100,15 @@ def counted_at(kernel: str, site: Site) -> CountedShares | None:
 
 
 def is_alone(site: Site) -> bool:
-    """Whether no other layer can have the kernel, for none is of its operator."""
-    return not any(node.op == site.node.op and node.name != site.node.name for node in site.graph.nodes)
+    """Whether it is likely that no other layer has the kernel: the layer of fewest outputs of its operator, the first
+    of such. Where layers have kernels of different speed, C that runs any shape is worth its time for that one."""
+    sizes = {node.name: _outputs(site, node) for node in site.graph.nodes if node.op == site.node.op}
+    return min(sizes, key=lambda name: sizes[name]) == site.node.name
+
+
+def _outputs(site: Site, node: Node) -> int:
+    """Elements."""
+    return math.prod(site.graph.values[node.outputs[0]].shape)
 
 
 def counted_each(kernel: str, unit: str, site: Site) -> float:
