@@ -243,7 +243,7 @@ typedef struct {
     int32_t out_c, finish, rounds, y_zero, y_min, y_max, clamp;
 } tc_dsp_out_t;
 
-/* Output of a channel before the clamp. scale: its three. finish == p->finish; a literal folds the choice away. */
+/* Output of a channel before the clamp. scale: its three. finish: of p; a literal folds the choice away. */
 static inline int32_t tc_dsp_scale(const tc_dsp_out_t *p, const int32_t *scale, int32_t acc, int32_t finish)
 {
     const int32_t mult = scale[0], c = scale[1], shift = scale[2];
