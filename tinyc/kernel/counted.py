@@ -100,10 +100,11 @@ def counted_at(kernel: str, site: Site) -> CountedShares | None:
 
 
 def is_alone(site: Site) -> bool:
-    """Whether it is likely that no other layer has the kernel: the layer of fewest outputs of its operator, the first
-    of such. Where layers have kernels of different speed, C that runs any shape is worth its time for that one."""
+    """Whether it is likely that no other layer has the kernel: the one layer of fewest outputs of its operator.
+    Where layers have kernels of different speed, C that runs any shape is worth its time for that one."""
     sizes = {node.name: _outputs(site, node) for node in site.graph.nodes if node.op == site.node.op}
-    return min(sizes, key=lambda name: sizes[name]) == site.node.name
+    own = sizes.pop(site.node.name)
+    return all(own < size for size in sizes.values())
 
 
 def _outputs(site: Site, node: Node) -> int:
