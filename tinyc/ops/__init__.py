@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tinyc.base.errors import Loc
-from tinyc.ir.graph import Node
+from tinyc.ir.graph import Graph, Node
 from tinyc.ops.op import Op, Trait
 
 Kind = type | Trait  # a class of attributes, or what several operators have in common
@@ -56,6 +56,11 @@ def op_of(node: Node) -> Op:
 def is_a(node: Node, *kinds: Kind) -> bool:
     """Whether the node's attributes are of one of the classes, or its operator has one of the traits."""
     return any(kind in op_of(node).traits if isinstance(kind, Trait) else type(node.attrs) is kind for kind in kinds)
+
+
+def has(graph: Graph, *kinds: Kind) -> bool:
+    """Whether a node of the graph `is_a` of one of the kinds."""
+    return any(is_a(node, *kinds) for node in graph.nodes)
 
 
 def op_with(attrs: Any) -> Op:

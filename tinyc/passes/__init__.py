@@ -61,8 +61,11 @@ def normalize(graph: Graph, in_floats: bool = False) -> Graph:
     Runs on float graphs before quantization and on integer graphs as they are loaded. A graph that
     has been normalized comes back unchanged. in_floats: the graph is computed in float32.
     """
+    checked: Graph | None = None
     for own_pass in PASSES:
         run = _IN_FLOATS.get(own_pass, own_pass) if in_floats else own_pass
         graph = run(graph)
-        check(graph, run.__name__, all_ops())
+        if graph is not checked:
+            check(graph, run.__name__, all_ops())
+            checked = graph
     return graph

@@ -30,13 +30,14 @@ from tinyc.ops.softmax import AT_OUTPUT, Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.tables import is_ours
 from tinyc.ops.transpose import Transpose
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 from tinyc.passes.tables import table_of
 
 _MOVES = (Reshape, Transpose, Slice)
 _OF_ONE = (Mul, Div, Add, Sub, Clip, Requantize)  # with a number as the other input
 
 
+@begins_with(BatchMatmul, Attention)
 def join_attention(graph: Graph, numerics: Numerics) -> Graph:
     """The same integer function with attention in one node per layer. Float graphs come back unchanged."""
 

@@ -8,7 +8,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.integer_map import IntegerMap
 from tinyc.ops.signal_energy import SignalEnergy
 from tinyc.ops.slice import Slice
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 
 @rule(IntegerMap)
@@ -49,6 +49,7 @@ def drop_zeroing(view: View, node: Node) -> Rewrite | None:
     return Rewrite(same=(node.outputs[0], energy.outputs[0]))
 
 
+@begins_with(IntegerMap)
 def join_counts(graph: Graph) -> Graph:
     """The graph with less arithmetic on counts."""
     return rewrite(graph, (drop_zeroing, join_steps))

@@ -23,7 +23,7 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, sum_inputs
 
 _NONE = Act()
@@ -288,11 +288,13 @@ def fold_constants(graph: Graph) -> Graph:
     return rewrite(graph, (*_RULES, scale_to_depthwise))
 
 
+@begins_with(AvgPool2D)
 def global_means(graph: Graph) -> Graph:
     """The float graph with average pools over whole images as means."""
     return rewrite(graph, (global_pool_to_mean,))
 
 
+@begins_with(Pad)
 def fold_pads(graph: Graph) -> Graph:
     """The graph with explicit zero padding folded into the operators behind it."""
     return rewrite(graph, (fold_padding,))

@@ -13,7 +13,7 @@ from tinyc.ops.clip import Clip
 from tinyc.ops.concat import Concat
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 
 def combined(first: Act, then: Act) -> Act:
@@ -64,6 +64,7 @@ def clip_parts(view: View, node: Node) -> Rewrite | None:
     return draft.finish([whole], last.attrs, origin)
 
 
+@begins_with(Clip)
 def fuse_activations(graph: Graph) -> Graph:
     """The graph with clips fused into the nodes that feed them."""
     parts = rewrite(graph, (clip_parts,))

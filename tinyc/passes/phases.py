@@ -24,7 +24,7 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
 from tinyc.ops.transpose import Transpose
 from tinyc.ops.transpose_conv2d import TransposeConv2D
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 _WINDOW, _CHANNELS = 2, 16  # at most and at least, where phases are convolutions of their own
 
@@ -78,6 +78,7 @@ def _met(kernel: int, stride: int, place: int) -> int:
     return -(-(kernel - place % stride) // stride) if kernel > place % stride else 0
 
 
+@begins_with(TransposeConv2D)
 def as_convolutions(graph: Graph, grow: bool = True) -> Graph:
     """The same integer function. grow: also where the weights become more than they are, by zeros."""
 

@@ -17,7 +17,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.requantize import quantize_array
 from tinyc.ir.graph import INT_RANGE, Array, DType, Graph, Node, Quant, Value
 from tinyc.kernel.site import Act
-from tinyc.ops import is_a, op_of
+from tinyc.ops import has, is_a, op_of
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.avg_pool2d import AvgPool2D
 from tinyc.ops.clip import Clip
@@ -39,7 +39,7 @@ from tinyc.passes.fold import mul_into_softmax
 from tinyc.passes.fuse import fuse_clip
 from tinyc.passes.layout import sink_through_binary, sink_through_unary
 from tinyc.passes.qdq_constants import add_into_bias, integers_behind, mul_into_scales, real_constant
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 KEEPING = (Trait.MOVES, Trait.SELECTS)  # what comes out went in: the integers may pass as well as the reals
 # A table can hold them; with two inputs only if one is a number, or both come from one byte.
@@ -460,8 +460,9 @@ _RULES = (
 )
 
 
+@begins_with(Quantize, Dequantize, Recurrent, RecurrentKept)
 def join_quantization(graph: Graph) -> Graph:
     """The graph with every float operator between dequantize and quantize as the integer operator it stands for."""
-    if any(is_a(node, Quantize, Dequantize) for node in graph.nodes):
+    if has(graph, Quantize, Dequantize):
         graph = rewrite(graph, _RULES)
     return rewrite(graph, (loop_in_floats,))

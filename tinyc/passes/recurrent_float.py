@@ -16,12 +16,13 @@ from tinyc.ops import node_of
 from tinyc.ops.lstm import Lstm
 from tinyc.ops.recurrent_kept import RecurrentKept
 from tinyc.ops.reshape import Reshape
-from tinyc.passes.rewrite import without_dead
+from tinyc.passes.rewrite import begins_with, without_dead
 
 _GATES = 4
 _LEAST_CLIP = 8.0  # of the cell: tanh of it is 1 in integers; a loop of integers has no bound of its own
 
 
+@begins_with(Lstm)
 def keep_float_lstm(graph: Graph) -> Graph:
     """The graph with loops in the place of float LSTM layers."""
     layers = [node for node in graph.nodes if _has_a_loop(graph, node)]

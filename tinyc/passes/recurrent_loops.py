@@ -23,13 +23,12 @@ from tinyc.ops.slice import Slice
 from tinyc.ops.tanh import Tanh
 from tinyc.passes.recurrent_cells import Elements, Reader
 from tinyc.passes.recurrent_chains import CellStep, next_chain
-from tinyc.passes.rewrite import without_dead
+from tinyc.passes.rewrite import begins_with, without_dead
 
 
+@begins_with(Tanh)
 def roll_recurrent(graph: Graph) -> Graph:
     """The graph with loops in the place of steps."""
-    if not any(is_a(node, Tanh) for node in graph.nodes):
-        return graph
     refused: set[str] = set()
     while (chain := next_chain(Reader(graph), refused)) is not None:
         refused.add(chain[-1].cell.hidden)

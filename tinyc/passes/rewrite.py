@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph, Node, Value, free_name, read_only
-from tinyc.ops import Kind, is_a, node_of
+from tinyc.ops import Kind, has, is_a, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,28 @@ def rewrite(graph: Graph, rules: Sequence[Rule]) -> Graph:
         if not changes:
             return graph
         graph = view._changed_graph()
+
+
+P = ParamSpec("P")
+
+
+class Pass(Generic[P]):
+    """A pass whose patterns have a node of one of some kinds. A graph that has none comes back as it is, and nothing of
+    the pass runs."""
+
+    def __init__(self, work: Callable[Concatenate[Graph, P], Graph], kinds: tuple[Kind, ...]) -> None:
+        self.work = work
+        self.kinds = kinds
+        self.__name__ = work.__name__
+        update_wrapper(self, work)
+
+    def __call__(self, graph: Graph, *args: P.args, **kwargs: P.kwargs) -> Graph:
+        return self.work(graph, *args, **kwargs) if has(graph, *self.kinds) else graph
+
+
+def begins_with(*kinds: Kind) -> Callable[[Callable[Concatenate[Graph, P], Graph]], Pass[P]]:
+    """Mark a function as a pass that changes only graphs with a node of one of these kinds."""
+    return lambda work: Pass(work, kinds)
 
 
 def _first(view: View, node: Node, rules: Sequence[Rule]) -> Rewrite | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tinyc.ir.graph import Graph, Node
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 
 @rule(DepthwiseConv2D)
@@ -25,6 +25,7 @@ def widen_single(view: View, node: Node) -> Rewrite | None:
     return draft.finish((x.name, taps, *node.inputs[2:]), attrs)
 
 
+@begins_with(DepthwiseConv2D)
 def single_channels(graph: Graph) -> Graph:
     """The graph with depthwise convolutions of one channel as convolutions."""
     return rewrite(graph, (widen_single,))

@@ -27,7 +27,7 @@ from tinyc.ops.stft import Stft
 from tinyc.ops.sum import Sum
 from tinyc.ops.transform import is_transformed
 from tinyc.ops.transpose import Transpose
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 from tinyc.passes.spectra import NO_ACT, number_of, offsets_of, spectra_at, squared, window_of
 
 _NOTHING = 1e-10  # what is added to a power before its root so that a gradient stays finite
@@ -309,16 +309,19 @@ def transform_lines(view: View, node: Node) -> Rewrite | None:
     return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
 
 
+@begins_with(Dft)
 def join_lines(graph: Graph) -> Graph:
     """The graph, to be computed in float32, in which DFTs are transforms of lines."""
     return rewrite(graph, (transform_lines,))
 
 
+@begins_with(Sum, Add, SpectrumSizes)
 def join_sizes(graph: Graph) -> Graph:
     """The graph in which magnitudes and powers of spectra are one node."""
     return rewrite(graph, (join_bins, join_square))
 
 
+@begins_with(Dft)
 def spell_out_transforms(graph: Graph) -> Graph:
     """The graph in which other DFTs are products."""
     return rewrite(graph, (spell_out_dft,))

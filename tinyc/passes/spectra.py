@@ -31,7 +31,7 @@ from tinyc.ops.stft import Stft, lines_of, spectrum_rows
 from tinyc.ops.sum import Sum
 from tinyc.ops.transform import is_transformed
 from tinyc.ops.transpose import Transpose
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 NO_ACT = Act()
 _CLOSE = 1e-4  # of the largest sample of a window: how near convolutions have to come to a transform
@@ -310,21 +310,25 @@ def join_convolutions(view: View, node: Node) -> Rewrite | None:
     return draft.finish([name], Reshape(y.shape))
 
 
+@begins_with(Add)
 def join_transforms(graph: Graph) -> Graph:
     """The graph, to be computed in float32, in which convolutions with cosines and sines are transforms."""
     return rewrite(graph, (join_convolutions,))
 
 
+@begins_with(Function, LogMel)
 def join_bands(graph: Graph) -> Graph:
     """The graph in which logarithms of bands of spectra are one node."""
     return rewrite(graph, (join_spectra, join_factor))
 
 
+@begins_with(Stft)
 def spell_out_spectra(graph: Graph) -> Graph:
     """The graph in which other spectra are convolutions."""
     return rewrite(graph, (spell_out,))
 
 
+@begins_with(Stft)
 def spell_out_others(graph: Graph) -> Graph:
     """The same of those of lengths that no transform has."""
     return rewrite(graph, (spell_out_other,))

@@ -20,12 +20,13 @@ from tinyc.kernel.site import Site
 from tinyc.ops import is_a, op_of
 from tinyc.ops.lookup import Lookup
 from tinyc.ops.op import Trait
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 _BYTES = ("s8", "u8")
 _BY_ELEMENT = (Trait.ELEMENTWISE, Trait.BROADCASTS)
 
 
+@begins_with(*_BY_ELEMENT)
 def join_tables(graph: Graph, numerics: Numerics) -> Graph:
     """The same integer function with a table in place of functions of one byte that follow each other."""
 

@@ -10,7 +10,7 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.ops.op import Trait
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.transpose import Transpose
-from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, rewrite, rule
+from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
 
 @rule(Trait.REDUCES)
@@ -33,6 +33,7 @@ def bring_together(view: View, node: Node) -> Rewrite | None:
     return draft.finish([reduced], Reshape(y.shape))
 
 
+@begins_with(Trait.REDUCES)
 def neighbouring_axes(graph: Graph) -> Graph:
     """The graph whose reductions go over neighbouring axes."""
     return rewrite(graph, (bring_together,))

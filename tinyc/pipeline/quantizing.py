@@ -36,7 +36,7 @@ from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.groups import is_weight
 from tinyc.quantize.judge import judge_of
-from tinyc.quantize.recurrent import weights_of
+from tinyc.quantize.layerwise import weights_of
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of

@@ -20,7 +20,7 @@ from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.headroom import roomy, with_room
 from tinyc.quantize.judge import judge_of
-from tinyc.quantize.layerwise import Memo
+from tinyc.quantize.layerwise import Memo, narrowable, weights_of
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
@@ -43,7 +43,6 @@ from tinyc.quantize.recipe import (
     drafts,
     widen,
 )
-from tinyc.quantize.recurrent import narrowable, weights_of
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds
 from tinyc.quantize.settle import settle

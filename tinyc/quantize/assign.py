@@ -15,10 +15,13 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Graph, Node, Quant, free_name
-from tinyc.ops import node_of
+from tinyc.ops import has, node_of
+from tinyc.ops.add import Add
 from tinyc.ops.choose import HIDDEN, Choose
+from tinyc.ops.mul import Mul
 from tinyc.ops.op import Fixed, InUnits, SameAs, Unquantized
 from tinyc.ops.requantize import Requantize
+from tinyc.ops.sub import Sub
 from tinyc.quantize.groups import Groups, input_rule, is_activation, output_rule, ties
 from tinyc.quantize.masks import BELOW, mask_ranges, zero_ranges
 from tinyc.quantize.observe import Stats
@@ -158,8 +161,9 @@ class _Ranges:
     def __init__(self, graph: Graph, groups: Groups, stats: Mapping[str, Stats], method: Method) -> None:
         self._graph, self._groups, self._stats = graph, groups, stats
         self._hides = _hiding(graph)
-        self._zeros = zero_ranges(graph, stats)
-        self._masks = mask_ranges(graph, groups, stats, self._zeros, method)
+        makes_masks = has(graph, Add, Sub, Mul)
+        self._zeros = zero_ranges(graph, stats) if makes_masks else {}
+        self._masks = mask_ranges(graph, groups, stats, self._zeros, method) if makes_masks else {}
 
     def of(self, names: list[str], method: Method) -> Range:
         mask = self._masks.get(self._groups.of(names[0]))

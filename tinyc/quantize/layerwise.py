@@ -15,9 +15,11 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
+from tinyc.ops.op import Observed
 from tinyc.passes.weights import has_weights, out_axis
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.calibration import Calibration
+from tinyc.quantize.groups import input_rule
 from tinyc.quantize.influence import Influence, influence
 from tinyc.quantize.rounding import Moments, groups_of, learn, moments, rows_as_weights, weights_as_rows
 from tinyc.quantize.simulate import Batch
@@ -28,6 +30,8 @@ _TOWARDS_FLOAT = (
     0.5  # 1: a layer makes up for all errors before it, which fits the calibration inputs too well; 0: none
 )
 _LEAST_SCALE = 2.0**-100
+_WEIGHTS, _STATE_WEIGHTS = 1, 3  # inputs of a recurrent layer: weights of its input and of its hidden state
+_OF_LOOPS = (_WEIGHTS, _STATE_WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,25 @@ def layers(graph: Graph) -> list[Node]:
         for node in graph.nodes
         if has_weights(node) and len(node.inputs) > 2 and all(name in graph.consts for name in node.inputs[1:])
     ]
+
+
+def is_loop(graph: Graph, node: Node) -> bool:
+    """Whether a node is a recurrent layer with constant weights, which it takes in 4 bits too."""
+    if len(node.inputs) <= _STATE_WEIGHTS or not all(node.inputs[k] in graph.consts for k in _OF_LOOPS):
+        return False
+    rule = input_rule(node, _WEIGHTS)
+    return isinstance(rule, Observed) and rule.beside == _STATE_WEIGHTS
+
+
+def narrowable(graph: Graph) -> list[Node]:
+    """The layers whose weights may have 4 bits, in run order."""
+    plain = {node.name for node in layers(graph)}
+    return [node for node in graph.nodes if node.name in plain or is_loop(graph, node)]
+
+
+def weights_of(graph: Graph, node: Node) -> tuple[str, ...]:
+    """The constants that hold the weights of such a layer."""
+    return tuple(node.inputs[k] for k in (_OF_LOOPS if is_loop(graph, node) else (_WEIGHTS,)))
 
 
 def round_layers(

@@ -23,6 +23,7 @@ from tinyc.ops.reshape import Reshape
 from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.transpose import Transpose
+from tinyc.passes.rewrite import begins_with
 from tinyc.quantize.groups import Groups
 from tinyc.quantize.observe import Stats
 from tinyc.quantize.ranges import Method, Range, merged
@@ -31,6 +32,7 @@ BELOW = 6.0  # exp(-6) is half a step of a softmax's output
 _FAR = 4 * HIDDEN  # the largest number that makes a mask
 
 
+@begins_with(Add)
 def with_near_factors(graph: Graph) -> Graph:
     """The graph with factors and terms of computed masks, (1 - shown) * -3.4e38, that integers can hold."""
     makers = {name: node for node in graph.nodes for name in node.outputs}

@@ -15,7 +15,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Missed, TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
-from tinyc.quantize.recurrent import narrowable, weights_of
+from tinyc.quantize.layerwise import narrowable, weights_of
 from tinyc.quantize.score import Teacher
 
 Learn = Callable[[Mapping[str, int]], Graph]

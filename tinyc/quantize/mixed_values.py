@@ -18,6 +18,7 @@ from tinyc.options.recipe import Recipe
 from tinyc.quantize.activations import WidthChoice, first_good, options, value_sets
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.headroom import roomy
+from tinyc.quantize.layerwise import narrowable
 from tinyc.quantize.recipe import (
     DEFAULT_LOSS,
     SEARCHED,
@@ -32,7 +33,6 @@ from tinyc.quantize.recipe import (
     rounded_to_nearest,
     widen,
 )
-from tinyc.quantize.recurrent import narrowable
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.search import folds, with_float_weights
 from tinyc.quantize.simulate import Batch

@@ -19,7 +19,7 @@ from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.convert import to_integers
 from tinyc.quantize.correct import correct_biases, with_biases
 from tinyc.quantize.equalize import equalize
-from tinyc.quantize.layerwise import Memo, round_layers
+from tinyc.quantize.layerwise import Memo, is_loop, round_layers
 from tinyc.quantize.observe import Channels, Observation, Stats
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recurrent import narrowed
@@ -178,7 +178,9 @@ def carry_out(
     memo: of calls that differ in nothing but `bits`.
     """
     integer = rounded_to_nearest(draft, plan.method, assigned_activations(plan, draft))
-    integer = narrowed(draft.graph, integer, data.varied.inputs, bits)
+    loops = [node for node in draft.graph.nodes if bits.get(node.name, 8) == 4 and is_loop(draft.graph, node)]
+    if loops:
+        integer = narrowed(draft.graph, integer, data.varied.inputs, loops)
     if plan.learned or any(number < 8 for number in bits.values()):
         memo = Memo(any(number < 8 for number in bits.values())) if memo is None else memo
         memo.held = partial(_held, draft, data.varied.samples)

@@ -4,7 +4,7 @@ float layer's, learned as rounding.py says, from the inputs and hidden states of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +12,8 @@ import numpy as np
 from tinyc.base import exact
 from tinyc.ir.graph import Array, Graph, Node, Quant, read_only
 from tinyc.ops import op_of
-from tinyc.ops.op import Observed
 from tinyc.quantize.calibration import spread
-from tinyc.quantize.groups import input_rule
-from tinyc.quantize.layerwise import DTYPES, LEVELS, layers, own_name
+from tinyc.quantize.layerwise import DTYPES, LEVELS, own_name
 from tinyc.quantize.rounding import Doubles, Moments, learn
 from tinyc.quantize.simulate import Batch
 
@@ -25,33 +23,11 @@ _SAMPLES = 96  # that are learned from, at most
 _LEAST = 2.0**-14  # of the largest scale: accumulators of all rows are scaled alike
 
 
-def is_loop(graph: Graph, node: Node) -> bool:
-    """Whether a node is a recurrent layer with constant weights, which it takes in 4 bits too."""
-    if len(node.inputs) <= _R or not all(node.inputs[k] in graph.consts for k in (_W, _R)):
-        return False
-    rule = input_rule(node, _W)
-    return isinstance(rule, Observed) and rule.beside == _R
-
-
-def narrowable(graph: Graph) -> list[Node]:
-    """The layers whose weights may have 4 bits, in run order."""
-    plain = {node.name for node in layers(graph)}
-    return [node for node in graph.nodes if node.name in plain or is_loop(graph, node)]
-
-
-def weights_of(graph: Graph, node: Node) -> tuple[str, ...]:
-    """The constants that hold the weights of such a layer."""
-    return tuple(node.inputs[k] for k in ((_W, _R) if is_loop(graph, node) else (_W,)))
-
-
-def narrowed(graph: Graph, integer: Graph, inputs: Mapping[str, Array], bits: Mapping[str, int]) -> Graph:
-    """The integer graph of a float graph with int4 weights in the recurrent layers that get 4 bits.
+def narrowed(graph: Graph, integer: Graph, inputs: Mapping[str, Array], nodes: Sequence[Node]) -> Graph:
+    """The integer graph of a float graph with int4 weights in some of its recurrent layers: nodes, at least one.
 
     inputs: calibration samples. Nodes correspond by name.
     """
-    nodes = [node for node in graph.nodes if bits.get(node.name, 8) == 4 and is_loop(graph, node)]
-    if not nodes:
-        return integer
     needed = {name for node in nodes for name in node.inputs if name and name not in graph.consts}
     some = spread(min(len(array) for array in inputs.values()), _SAMPLES)
     values = Batch(graph).run({name: array[some] for name, array in inputs.items()}, needed)

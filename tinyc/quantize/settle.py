@@ -14,7 +14,7 @@ from tinyc.options.recipe import AUTO, Recipe
 from tinyc.quantize.augment import augmented
 from tinyc.quantize.calibration import Calibration, spread
 from tinyc.quantize.headroom import roomy, stretched
-from tinyc.quantize.layerwise import Memo
+from tinyc.quantize.layerwise import Memo, narrowable
 from tinyc.quantize.ranges import METHODS
 from tinyc.quantize.recipe import (
     SEARCHED,
@@ -32,7 +32,6 @@ from tinyc.quantize.recipe import (
     searched_ranges,
     widen,
 )
-from tinyc.quantize.recurrent import narrowable
 from tinyc.quantize.score import Teacher, decides, shares
 from tinyc.quantize.search import with_float_weights
 from tinyc.quantize.simulate import Batch

@@ -25,10 +25,10 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.mean import Mean
 from tinyc.passes import normalize
 from tinyc.quantize.calibration import Calibration, check_inputs
+from tinyc.quantize.layerwise import narrowable
 from tinyc.quantize.observe import check_model
 from tinyc.quantize.output_units import with_units
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, drafts
-from tinyc.quantize.recurrent import narrowable
 from tinyc.torch.differentiable import check_differentiable
 
 _BITS = {"int8": 8, "int4": 4}
