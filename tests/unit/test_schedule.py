@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from tinyc.machine.cores import CORES, CORTEX_M4
+from tinyc.machine.cores import CORTEX_M4
 from tinyc.machine.interpret import Machine
 from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import BasicBlock, MoveGain, free
+from tinyc.machine.schedule import BasicBlock, MoveGain, cycles_behind, free
 from tinyc.machine.thumb import Asm
 
-M4 = CORES["cortex-m4"]
 DATA, STACK = 0x20000000, 0x30000000
 
 
@@ -132,20 +131,14 @@ def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None
     rng = random.Random(seed)
     ops = [item.op for item in loop([random_line(rng) for _ in range(6)]).items if isinstance(item, Line)][:-1]
 
-    def cycles(op: Decoded, before: Decoded | None) -> int:
-        return M4.costs([op], () if before is None else (before,))[0]
-
-    def back(before: Sequence[Decoded]) -> int:
-        return M4.taken(ops[-1], None, before)
-
     def of_all(order: Sequence[int]) -> int:
         run = [*(ops[number] for number in order), *([block.behind] if block.behind else [])]
-        each = sum(cycles(op, last) for op, last in zip(run, [block.before, *run], strict=False))
-        return each + back([ops[number] for number in order[-3:-1]])
+        each = sum(cycles_behind(CORTEX_M4, op, last) for op, last in zip(run, [block.before, *run], strict=False))
+        return each + CORTEX_M4.taken(ops[-1], None, [ops[number] for number in order[-3:-1]])
 
     last = len(ops) - 1
     for before, behind in ((None, None), (ops[1], ops[2])):
-        block = BasicBlock(ops, cycles, back, before, behind)
+        block = BasicBlock(CORTEX_M4, tuple(ops), before, behind, taken=True)
         for at, to in itertools.permutations(range(last), 2):
             order = [*rng.sample(range(last), last), last]
             moved = [*order[:at], *order[at + 1 :]]

@@ -39,7 +39,7 @@ def main() -> None:
         import_command(sys.argv[1:])  # the large imports: there is nothing to clean up yet
         gc.freeze()
         gc.enable()
-        gc.set_threshold(100_000)  # what is made between two looks for cycles, which next to nothing here is
+        gc.set_threshold(1_000_000)  # what is made between two looks for cycles, which next to nothing here is
 
         sys.unraisablehook = _again
         signal.signal(signal.SIGTERM, _raise)

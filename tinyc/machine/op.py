@@ -10,6 +10,8 @@ from tinyc.machine.instruction import Instruction
 from tinyc.machine.operands import Address, Operand, Register, RegisterList, operands_of
 from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of
 
+_FIXED = frozenset({Kind.IT, Kind.SYSTEM, Kind.UNKNOWN, Kind.VECTOR, Kind.PREDICATE})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
@@ -26,17 +28,25 @@ class Decoded:
     offset_register: bool = False  # the address is the sum of two registers
     writeback: bool = False  # the access changes its base register
     leaves: bool = field(init=False)  # it may go elsewhere than to the next instruction
+    stays: bool = field(init=False)  # nothing is moved over it
     is_memory: bool = field(init=False)
     touched: frozenset[str] = field(init=False)  # what is read or written
 
     def __post_init__(self) -> None:  # asked for millions of times
         object.__setattr__(self, "leaves", self.kind in BRANCHES or "pc" in self.writes)
+        stays = self.kind in _FIXED or "sp" in self.writes or "pc" in self.writes or bool(self.instruction.condition)
+        object.__setattr__(self, "stays", stays)
         object.__setattr__(self, "is_memory", self.kind in MEMORY)
         object.__setattr__(self, "touched", self.reads | self.writes)
 
     @property
     def conditional(self) -> bool:
         return bool(self.instruction.condition) or self.row.counts or self.row.conditional
+
+    @property
+    def takes_stack(self) -> bool:
+        """Whether it makes an address on the stack that is not the stack pointer."""
+        return "sp" in self.reads and "sp" not in self.writes and not self.is_memory
 
     @property
     def is_product(self) -> bool:

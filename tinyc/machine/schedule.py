@@ -9,53 +9,60 @@ depends on each other keeps its order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tinyc.base.dataclass import dataclass
+from tinyc.machine.cores import Core
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address
 from tinyc.machine.table import Kind
+from tinyc.machine.three_stage import ThreeStage
 
 FAR = 8  # instructions that one is moved over
 PASSES = 2
-_FIXED = frozenset({Kind.IT, Kind.SYSTEM, Kind.UNKNOWN, Kind.VECTOR, Kind.PREDICATE})
-
-Cycles = Callable[[Decoded, Decoded | None], int]
 
 
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
-    """Code that is run from its first to its last instruction. before, behind: what runs next to it, as far as that is
-    known. back: cycles that a jump at its end takes more, from the two instructions before it. own_stack: nothing but
-    the stack pointer is an address on the function's stack."""
+    """Code that is run from its first to its last instruction, on a core. before, behind: what runs next to it, as far
+    as that is known. taken: the jump at its end is. own_stack: nothing but the stack pointer is an address on the
+    function's stack."""
 
-    ops: Sequence[Decoded]
-    cycles: Cycles
-    back: Callable[[Sequence[Decoded]], int]
+    core: ThreeStage
+    ops: tuple[Decoded, ...]
     before: Decoded | None = None
     behind: Decoded | None = None
+    taken: bool = False
     own_stack: bool = False
 
+    def back(self, before: Sequence[Decoded]) -> int:
+        """Cycles that the jump at the end takes more, from the two instructions before it."""
+        return self.core.taken(self.ops[-1], None, before) if self.taken else 0
 
-def ordered(block: BasicBlock) -> list[int]:
+
+@functools.lru_cache(maxsize=1 << 13)  # functions of one kernel share many blocks
+def ordered(block: BasicBlock) -> Sequence[int]:
     """A better order, as numbers of the instructions."""
     order = list(range(len(block.ops)))
     last = len(order) - block.ops[-1].leaves  # a jump stays at the end
-    for number in [*range(last)] * PASSES:
-        op = block.ops[number]
-        if op.kind in (Kind.STORE, Kind.LOAD) or op.row.flags:
+    tried = [number for number in range(last) if _may_gain(block.ops[number])]
+    for _ in range(PASSES):
+        before = order.copy()
+        for number in tried:
             _move(block, order, order.index(number), last)
+        if order == before:
+            break
     return order
 
 
-def stays(op: Decoded) -> bool:
-    """What nothing is moved over."""
-    return op.kind in _FIXED or "sp" in op.writes or "pc" in op.writes or (bool(op.instruction.condition))
+def _may_gain(op: Decoded) -> bool:
+    return op.kind in (Kind.STORE, Kind.LOAD) or bool(op.row.flags)
 
 
-def takes_stack(op: Decoded) -> bool:
-    """Whether it makes an address on the stack that is not the stack pointer."""
-    return "sp" in op.reads and "sp" not in op.writes and not op.is_memory
+@functools.lru_cache(maxsize=1 << 16)
+def cycles_behind(core: Core, op: Decoded, before: Decoded | None) -> int:
+    """Of an instruction behind another one."""
+    return round(core.costs([op], () if before is None else (before,))[0])
 
 
 def _move(block: BasicBlock, order: list[int], at: int, last: int) -> None:
@@ -94,20 +101,26 @@ class MoveGain:
 
     def __init__(self, block: BasicBlock, order: Sequence[int], place: int) -> None:
         self._block, self._order, self._place = block, order, place
-        ops = block.ops
-        self._line = [block.before, *[ops[number] for number in order], block.behind]  # places are one further
-        before, self._moved, behind = self._line[place : place + 3]
+        self._moved = block.ops[order[place]]
+        before, behind = self._op(place - 1), self._op(place + 1)
         self._taken = self._cycles(self._moved, before)
         self._taken += self._cycles(behind, self._moved) - self._cycles(behind, before)
 
+    def _op(self, place: int) -> Decoded | None:
+        """The instruction there, or what runs next to the block."""
+        if 0 <= place < len(self._order):
+            return self._block.ops[self._order[place]]
+        return self._block.before if place < 0 else self._block.behind
+
     def _cycles(self, second: Decoded | None, first: Decoded | None) -> int:
-        return 0 if second is None else self._block.cycles(second, first)
+        return 0 if second is None else cycles_behind(self._block.core, second, first)
 
     def at(self, to: int) -> int:
         """At another place."""
-        place, line, moved, cycles = self._place, self._line, self._moved, self._cycles
-        before, behind = (line[to], line[to + 1]) if to < place else (line[to + 1], line[to + 2])
-        saved = self._taken + cycles(behind, before) - cycles(moved, before) - cycles(behind, moved)
+        place, moved = self._place, self._moved
+        first = to - 1 if to < place else to
+        before, behind = self._op(first), self._op(first + 1)
+        saved = self._taken + self._cycles(behind, before) - self._cycles(moved, before) - self._cycles(behind, moved)
         ops, order, back = self._block.ops, self._order, self._block.back
         if max(place, to) >= len(order) - 3 and ops[-1].leaves:
             after = [*order[:place], *order[place + 1 :]]
@@ -119,7 +132,7 @@ class MoveGain:
 @functools.lru_cache(maxsize=1 << 16)
 def free(first: Decoded, second: Decoded, own_stack: bool = False) -> bool:
     """Whether two neighbours may change places."""
-    if stays(first) or stays(second) or second.leaves:
+    if first.stays or second.stays or second.leaves:
         return False
     if first.writes & (second.reads | second.writes) or first.reads & second.writes:
         return False

@@ -37,6 +37,9 @@ class ThreeStage:
     offset_load: int = 1
     late_fetch: int = 1
 
+    def __hash__(self) -> int:  # asked for millions of times
+        return hash(self.name)
+
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
         if len(ops) == 1 and len(before) < LONG_RUN - 1:  # as kernels ask while they are written
             return [self._cost(ops[0], before[-1] if before else None)]

@@ -17,12 +17,12 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
-from tinyc.machine.cores import ABOUT_M4, CORES, CORTEX_M55, Core
+from tinyc.machine.cores import Core
 from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
 from tinyc.machine.list_schedule import Addresses, better
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import BasicBlock, ordered, stays, takes_stack
+from tinyc.machine.schedule import BasicBlock, cycles_behind, ordered
 from tinyc.machine.table import Kind
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.unwind import directives
@@ -38,18 +38,6 @@ _WIDE_IMMEDIATE = 4095  # of ADDW and SUBW
 _SHORT_FRAME = 508  # of the 16-bit instructions that move sp
 ListCore = CortexM7 | CortexM33  # cores that wait for results, or begin two instructions: `list_schedule.py`
 _PLAIN_BRANCH = re.compile(r"b(?!l$|l\.)\w*(\.w)?")  # no call, and nothing but a label behind it
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _cycles(core: str, op: Decoded, before: Decoded | None) -> int:
-    return round(_CORES[core].costs([op], () if before is None else (before,))[0])
-
-
-def _taken(core: str, op: Decoded, before: tuple[Decoded, ...]) -> int:
-    return _CORES[core].taken(op, None, before)
-
-
-_CORES: dict[str, Core] = {core.name: core for core in (*CORES.values(), ABOUT_M4, CORTEX_M55)}
 
 
 class Asm(Assembly):
@@ -262,19 +250,19 @@ class Asm(Assembly):
     def _counted(self) -> list[int]:
         if isinstance(self._core, ListCore):
             return self._counted_together(self._core)
-        name, widths = self._core.name, list[int]()
+        core, widths = self._core, list[int]()
         first: Decoded | None = None  # the two instructions before
         last: Decoded | None = None
         for item in self._items:
             if type(item) is Line:
                 op = item.op
-                cycles = _cycles(name, op, last)
+                own = cycles_behind(core, op, last)
                 if item.taken:
-                    cycles += _taken(name, op, tuple(one for one in (first, last) if one is not None))
+                    own += core.taken(op, None, [one for one in (first, last) if one is not None])
                     first = last = None
                 else:
                     first, last = last, op
-                widths.append(cycles)
+                widths.append(own)
             else:
                 widths.append(0)
                 if type(item) is Label:
@@ -291,8 +279,8 @@ class Asm(Assembly):
                 return
             ops = [line.op for _, line in run]
             for number, ((at, line), cost) in enumerate(zip(run, core.costs(ops), strict=True)):
-                before = tuple(ops[max(0, number - 2) : number])
-                costs[at] = cost + (_taken(core.name, line.op, before) if line.taken else 0)
+                before = ops[max(0, number - 2) : number]
+                costs[at] = cost + (core.taken(line.op, None, before) if line.taken else 0)
             run.clear()
 
         for at, item in enumerate(self._items):
@@ -313,15 +301,18 @@ class Asm(Assembly):
             return
         self._cached_cycles, self._cached_sums, self._cached_bytes, self._is_ordered = (), (), (0, 0), True
         weights = self._weights()
-        own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
+        own_stack = self._owns_stack()
         for start, stop in self._pieces():
             if stop - start > 2 and weights[start] > 1:
-                self._reorder(start, stop, own_stack)
+                self._reorder(self._core, start, stop, own_stack)
+
+    def _owns_stack(self) -> bool:
+        """Whether nothing but the stack pointer is an address on the stack."""
+        return not any(type(item) is Line and item.op.takes_stack for item in self._items)
 
     def _schedule(self, core: ListCore) -> None:
         """By list scheduling, comments first: instructions go over them."""
-        own_stack = not any(isinstance(item, Line) and takes_stack(item.op) for item in self._items)
-        memory, weights = Addresses(own_stack, self._constants), self._weights()
+        memory, weights = Addresses(self._owns_stack(), self._constants), self._weights()
         items: list[Line | Label | Note] = []
         often: list[Often] = []
         for start, stop in self._stretches():
@@ -339,7 +330,7 @@ class Asm(Assembly):
         start = 0
         for at, item in enumerate(self._items):
             leaves = isinstance(item, Line) and item.op.leaves
-            fixed = isinstance(item, Label) or (isinstance(item, Line) and not leaves and stays(item.op))
+            fixed = isinstance(item, Label) or (isinstance(item, Line) and not leaves and item.op.stays)
             if start < at and (fixed or self._often[at] is not self._often[start]):
                 yield start, at
                 start = at
@@ -352,25 +343,24 @@ class Asm(Assembly):
     def _pieces(self) -> Iterator[tuple[int, int]]:
         """Items that are run one after the other, equally often, with nothing among them that stays where it is."""
         start = 0
-        for at, item in enumerate(self._items):
-            jumps = isinstance(item, Line) and item.op.leaves
-            moves = isinstance(item, Line) and (jumps or not stays(item.op))
-            joins = moves and self._often[at] is self._often[start]
-            if not joins or jumps:
-                yield start, at + (joins and jumps)
-                start = at if joins and not jumps else at + 1
+        for at, (item, often) in enumerate(zip(self._items, self._often, strict=True)):
+            if type(item) is not Line:
+                yield start, at
+                start = at + 1
+                continue
+            op = item.op
+            joins = (op.leaves or not op.stays) and often is self._often[start]
+            if not joins or op.leaves:
+                yield start, at + (joins and op.leaves)
+                start = at + 1
         yield start, len(self._items)
 
-    def _reorder(self, start: int, stop: int, own_stack: bool) -> None:
+    def _reorder(self, core: ThreeStage, start: int, stop: int, own_stack: bool) -> None:
         lines = [item for item in self._items[start:stop] if isinstance(item, Line)]
-        name, end = self._core.name, lines[-1]
-
-        def back(before: Sequence[Decoded]) -> int:
-            return _taken(name, end.op, tuple(before)) if end.taken else 0
-
+        end = lines[-1]
         behind = self._line_at(stop) if not end.op.leaves or end.op.conditional else None
-        cycles = functools.partial(_cycles, name)
-        block = BasicBlock([line.op for line in lines], cycles, back, self._line_at(start - 1), behind, own_stack)
+        ops = tuple([line.op for line in lines])
+        block = BasicBlock(core, ops, self._line_at(start - 1), behind, end.taken, own_stack)
         self._items[start:stop] = [lines[number] for number in ordered(block)]
 
     def _line_at(self, at: int) -> Decoded | None:
@@ -468,10 +458,10 @@ class Asm(Assembly):
         places = {item.name: at for at, item in enumerate(self._items) if isinstance(item, Label)}
         slots: dict[int, Slot] = {}
         pending, falls = 0, True
-        for at, (item, cycles) in enumerate(zip(self._items, self._cycles, strict=True)):
+        for at, (item, own) in enumerate(zip(self._items, self._cycles, strict=True)):
             if isinstance(item, Line):
                 op = item.op
-                slow = cycles > 1 and not op.leaves
+                slow = own > 1 and not op.leaves
                 widths = self._widths(item, at, places, pending)
                 slots[at] = Slot(widths, weights[at], slow, returns=op.kind is Kind.CALL)
                 pending = _conditional_behind(item, pending)

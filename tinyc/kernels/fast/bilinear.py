@@ -17,7 +17,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from tinyc.base.dataclass import dataclass
+from tinyc.ir.graph import Array
 
 _NARROW_SCALE = 1
 
@@ -157,3 +161,11 @@ ALONG_ROWS = BilinearForm("one_row", 1, ((1,),), ((1,),), ((1,),), 1, (0,), 0, c
 ROW = BilinearForm(
     "row", 1, ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), ((1, 1, 1),), 1, (0,), 0
 )
+
+
+def nested_factors(w: Array, down: BilinearForm, across: BilinearForm) -> npt.NDArray[np.int64]:
+    """The weights' side of every product, int64[O, products of rows, products of columns, C]; w [O, 3, 3, C]. down,
+    across: forms of rows and of columns."""
+    rows = np.einsum("ik,okxc->oixc", np.array(down.weights, np.int64), w.astype(np.int64))
+    factors: npt.NDArray[np.int64] = np.einsum("jx,oixc->oijc", np.array(across.weights, np.int64), rows)
+    return factors

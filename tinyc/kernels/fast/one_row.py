@@ -18,7 +18,7 @@ from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scr
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW
+from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW, nested_factors
 from tinyc.kernels.fast.one_row_code import (
     COLUMNS,
     FACTORS,
@@ -30,7 +30,7 @@ from tinyc.kernels.fast.one_row_code import (
 )
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import products_twin, table_of
-from tinyc.kernels.fast.winograd import ASKS, constants_of, proved_finish, start_values, weight_factors
+from tinyc.kernels.fast.winograd import ASKS, constants_of, proved_finish, start_values
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, described, described_twin, twin
 from tinyc.kernels.form.plan import as_words
@@ -68,7 +68,7 @@ def plan(site: Site, p: ConvParams) -> OneRowPlan | None:
     if proved is None:
         return None
     finish, divided = proved
-    tiles = OneRowTiles(ALONG_ROWS, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline=True)
+    tiles = OneRowTiles(site.core, ALONG_ROWS, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline=True)
     return OneRowPlan(tiles, finish, matrix, *_functions(tiles))
 
 
@@ -130,7 +130,7 @@ def _streams(p: ConvParams, work: OneRowPlan) -> tuple[npt.NDArray[np.int32], np
     """Start values and weights for the first and the second of two output rows."""
     tiles, finish = work.tiles, work.finish
     spare = finish.weight_scale[: tiles.out_c] - _NESTED.scale
-    live = weight_factors(p.w, _NESTED) * finish.live[: tiles.out_c, None, None, None]
+    live = nested_factors(p.w, _NESTED, F4) * finish.live[: tiles.out_c, None, None, None]
     factors = live << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
     return _stream(work, factors, (0, 1), 2), _stream(work, factors, (1, 2), 0)

@@ -26,23 +26,12 @@ INVERSES = {3: 2863311531, 9: 954437177}  # of odd factors, modulo 2^32
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
-    """What the code depends on. requant: from sums to int8, for outputs that are raised least. divided: sums are
-    divided by the form's odd factor first. inline: every product has its own code, not a subroutine."""
+class TileInputs:
+    """What the code of the inputs depends on, and that of int8 weights."""
 
+    core: Core
     form: BilinearForm
     in_c: int
-    out_c: int
-    requant: Requantization
-    core: Core
-    divided: bool
-    inline: bool
-
-    @property
-    def text(self) -> str:
-        """The register tile in words."""
-        weights = (PACKED if self.requant.packed else WIDE).weights
-        return fast_tile_text(2, (self.form.m, self.form.across.m), GROUP, weights)
 
     @property
     def quads(self) -> int:
@@ -65,10 +54,6 @@ class Tiles:
         return self.columns - 2 * self.form.across.m * self.form.stride
 
     @property
-    def groups(self) -> int:
-        return self.out_c // GROUP
-
-    @property
     def strip_words(self) -> int:
         return self.steps * self.form.products * self.columns
 
@@ -79,6 +64,32 @@ class Tiles:
     @property
     def factor_words(self) -> int:
         return self.products * self.steps * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles(TileInputs):
+    """What the code of the products depends on. requant: from sums to int8, for outputs that are raised least. divided:
+    sums are divided by the form's odd factor first. inline: every product has its own code, not a subroutine."""
+
+    out_c: int
+    requant: Requantization
+    divided: bool
+    inline: bool
+
+    @property
+    def inputs(self) -> TileInputs:
+        """What layers of other outputs have, too."""
+        return TileInputs(self.core, self.form, self.in_c)
+
+    @property
+    def text(self) -> str:
+        """The register tile in words."""
+        weights = (PACKED if self.requant.packed else WIDE).weights
+        return fast_tile_text(2, (self.form.m, self.form.across.m), GROUP, weights)
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // GROUP
 
     @property
     def lowers(self) -> bool:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tinyc.kernels.fast.bilinear import F4, BilinearForm
-from tinyc.kernels.fast.tiles import Tiles
+from tinyc.kernels.fast.tiles import TileInputs
 from tinyc.machine.thumb import Asm, Naked, Work
 
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
@@ -18,7 +18,7 @@ _LOADED = 10  # words of a row of the strip
 # ---- vertical ----
 
 
-def vertical_function(tiles: Tiles) -> tuple[Naked, Work, Work]:
+def vertical_function(tiles: TileInputs) -> tuple[Naked, Work, Work]:
     """`@(x, offset, columns, strip)`: the function, instructions of a call and of each column."""
     asm = Asm(tiles.core)
     asm.note("registers and arguments to the stack")
@@ -51,7 +51,7 @@ def _vertical_pointers(asm: Asm, form: BilinearForm) -> str:
     return to
 
 
-def _vertical_column(asm: Asm, tiles: Tiles, to: str) -> None:
+def _vertical_column(asm: Asm, tiles: TileInputs, to: str) -> None:
     """All of a column, and back to the next."""
     quad = {"f2": _vertical_f2, "s2": _vertical_s2, "s24": _vertical_s2, "f4": _vertical_f4}[tiles.form.name]
     quad_bytes = 8 * tiles.form.products * tiles.columns
@@ -86,7 +86,7 @@ def _load(asm: Asm, target: str, pointer: str, channels: int, temp: str) -> None
 class _Words:
     """Stores words of one half of a quad to the strip."""
 
-    def __init__(self, asm: Asm, tiles: Tiles, to: str, half: int) -> None:
+    def __init__(self, asm: Asm, tiles: TileInputs, to: str, half: int) -> None:
         self._asm, self._to = asm, to
         self._row = 4 * tiles.columns
         self._base = half * tiles.form.products * self._row
@@ -100,7 +100,7 @@ class _Words:
         self._asm.op("str", register, f"[{self._to}, #{at}]" if at else f"[{self._to}]")
 
 
-def _vertical_f2(asm: Asm, tiles: Tiles, channels: int) -> None:
+def _vertical_f2(asm: Asm, tiles: TileInputs, channels: int) -> None:
     raw, x = ("r5", "r6", "r7", "r8"), ("r9", "r10", "r11", "r12")
     for i in range(4):
         _load(asm, raw[i], f"r{i}", channels, "r14")
@@ -113,7 +113,7 @@ def _vertical_f2(asm: Asm, tiles: Tiles, channels: int) -> None:
             words.store(product, "r14")
 
 
-def _vertical_s2(asm: Asm, tiles: Tiles, channels: int) -> None:
+def _vertical_s2(asm: Asm, tiles: TileInputs, channels: int) -> None:
     raw = ("r6", "r7", "r8", "r9", "r10")
     for i in range(5):
         _load(asm, raw[i], f"r{i}", channels, "r14")
@@ -130,7 +130,7 @@ def _vertical_s2(asm: Asm, tiles: Tiles, channels: int) -> None:
             words.store(i, "r12")
 
 
-def _vertical_f4(asm: Asm, tiles: Tiles, channels: int) -> None:
+def _vertical_f4(asm: Asm, tiles: TileInputs, channels: int) -> None:
     """r0: bytes into the rows, r1: strip, r2: row pointers, which are loaded where the words of the rows go."""
     raw = ("r3", "r4", "r5", "r6", "r7", "r8")
     asm.op("ldm", "r2", "{r3-r8}")
@@ -201,7 +201,7 @@ def _double(asm: Asm, register: str, times: int) -> None:
 # ---- horizontal ----
 
 
-def horizontal_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Naked, Work]:
+def horizontal_function(tiles: TileInputs, order: Sequence[tuple[int, int]]) -> tuple[Naked, Work]:
     """`@(strip, factors)`: the function and instructions of a call. order: (row, column) products as they are used."""
     asm = Asm(tiles.core)
     row = {"f2": _horizontal_f2, "s2": _horizontal_s2, "s24": _horizontal_s4, "f4": _horizontal_f4}[tiles.form.name]

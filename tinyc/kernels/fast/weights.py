@@ -4,16 +4,17 @@ words of `weight_words` to the stream of `tc_tiles.h`, each time that the layer 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.ir.graph import Array
-from tinyc.kernels.fast.tiles import Tiles
+from tinyc.kernels.fast.bilinear import BilinearForm, nested_factors
+from tinyc.kernels.fast.tiles import TileInputs, Tiles
 from tinyc.kernels.fast.transforms import ReachingCursor
 from tinyc.kernels.form.plan import as_words
-from tinyc.kernels.matrix import GROUP
+from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
 from tinyc.machine.thumb import Asm, Naked, Work
 
@@ -24,6 +25,13 @@ _WEIGHTS, _QUADS, _CHANNELS, _GROUPS = "[sp]", "[sp, #4]", "[sp, #8]", "[sp, #12
 _FRAME = 20  # with nine saved registers, a multiple of 8
 
 Store = Callable[[int, str], None]
+
+
+def largest_factors(matrix: Matrix, down: BilinearForm, across: BilinearForm) -> Int64s:
+    """int64[O]: the largest of each output channel's factors, at least 1. down, across: forms of rows, of columns."""
+    out_c = len(matrix.taps)
+    factors = nested_factors(matrix.taps.reshape(out_c, 3, 3, -1), down, across)
+    return np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
 
 
 def weight_words(weights: Array, tiles: Tiles, start: Int64s) -> npt.NDArray[np.int32]:
@@ -39,7 +47,7 @@ def weight_words(weights: Array, tiles: Tiles, start: Int64s) -> npt.NDArray[np.
     return as_words(np.concatenate([start, words], axis=1)).ravel()
 
 
-def weights_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Naked, tuple[Work, Work]]:
+def weights_function(tiles: TileInputs, order: Sequence[tuple[int, int]]) -> tuple[Naked, tuple[Work, Work]]:
     """`@(weights, groups, stream)`: the function, instructions of a call and of each group of four output channels.
 
     order: (row, column) products as they lie in the stream.
@@ -65,7 +73,7 @@ def weights_function(tiles: Tiles, order: list[tuple[int, int]]) -> tuple[Naked,
                 asm.count_down("r2", _QUADS, "quad")
             asm.add("r1", "r1", 4 - 32 * tiles.quads, "r2")
             asm.count_down("r2", _CHANNELS, "channel")
-        asm.add("r1", "r1", 4 * (tiles.group_words - GROUP) - 4 * GROUP, "r2")
+        asm.add("r1", "r1", 4 * GROUP * (tiles.products * tiles.steps - 1), "r2")
         asm.count_down("r2", _GROUPS, "group")
     asm.restore()
     asm.reorder()
@@ -77,7 +85,7 @@ def _turns(asm: Asm, count: int, place: str) -> None:
     asm.op("str", "r2", place)
 
 
-def _quad(asm: Asm, tiles: Tiles, order: list[tuple[int, int]]) -> None:
+def _quad(asm: Asm, tiles: TileInputs, order: Sequence[tuple[int, int]]) -> None:
     """Four input channels of an output channel, two at a time; r1 goes on to the next four."""
     to = ReachingCursor(asm, "r1", pairs=False)
     form = tiles.form
@@ -103,7 +111,9 @@ def _quad(asm: Asm, tiles: Tiles, order: list[tuple[int, int]]) -> None:
     to.move(2 * 16)
 
 
-def _column(asm: Asm, tiles: Tiles, half: int, down: tuple[str, ...], free: list[str], last: bool) -> dict[int, str]:
+def _column(
+    asm: Asm, tiles: TileInputs, half: int, down: tuple[str, ...], free: list[str], last: bool
+) -> dict[int, str]:
     """The registers of the combinations of a column's taps, by number; they are taken from `free`, with the last column
     from r0 too, which has served."""
     x = [free.pop(0) for _ in range(3)]

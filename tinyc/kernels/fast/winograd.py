@@ -35,23 +35,24 @@ from tinyc.kernel.kernel import (
     SpecializedKernel,
     WrittenCode,
     planned,
+    writing,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm
+from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm, nested_factors
 from tinyc.kernels.fast.product_code import step_size
 from tinyc.kernels.fast.products import products_function
 from tinyc.kernels.fast.text import Parts, geometry_of, layer_function, parts_of
 from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
-from tinyc.kernels.fast.weights import TAPS, weight_words, weights_function
+from tinyc.kernels.fast.weights import TAPS, largest_factors, weight_words, weights_function
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
 from tinyc.kernels.stream import matrix_of
-from tinyc.machine.thumb import Work
+from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
 _LARGEST_SCALE = 10
@@ -60,7 +61,7 @@ INLINE_CHANNELS = {"s2": 32, "s24": 32, "f4": 32}  # of input, most for the long
 
 @dataclass(frozen=True)
 class TilePlan:
-    """How a conv2d is made: its functions' text, the instructions of each call, and the proof."""
+    """How a conv2d is made: its functions, the instructions of each call, and the proof."""
 
     tiles: Tiles
     finish: Finish
@@ -68,8 +69,7 @@ class TilePlan:
     weights: Array  # int8-valued [O, 3, 3, C]
     order: list[tuple[int, int]]  # (row, column) products as they are used
     parts: Once[Parts]  # functions of the inputs (vertical, horizontal) and, with `narrow`, of the weights
-    products_text: str
-    products_bytes: int  # of code
+    products: Naked  # the function that is the layer's own
     parts_code: WrittenCode  # the other functions, which layers of other outputs share
     functions: FunctionsWork
 
@@ -103,23 +103,17 @@ def plan(
     if proved is None:
         return None
     finish, divided = proved
-    tiles = Tiles(form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, divided, inline)
+    tiles = Tiles(site.core, form, p.w.shape[3], p.w.shape[0], finish.requant, divided, inline)
     products, products_work, order = products_function("@_products", tiles)
-    horizontal, horizontal_work = horizontal_function(tiles, order)
-    vertical, around, column = vertical_function(tiles)
-    of_weights, weights_work = weights_function(tiles, order) if narrow else (None, None)
+    inputs, places = tiles.inputs, tuple(order)
+    horizontal, horizontal_work = writing(horizontal_function, inputs, places)
+    vertical, around, column = writing(vertical_function, inputs)
+    of_weights, weights_work = writing(weights_function, inputs, places) if narrow else (None, None)
     before = [function for function in (vertical, horizontal, of_weights) if function]
     parts = Once(lambda: parts_of(tiles, order, *before))
-    inputs = WrittenCode((tiles.core, form.name, tiles.in_c, tuple(order), narrow), sum(f.code_bytes for f in before))
+    code = WrittenCode((inputs, places, narrow), sum(f.code_bytes for f in before))
     work = FunctionsWork((around, column), horizontal_work, products_work, weights_work)
-    return TilePlan(tiles, finish, matrix, p.w, order, parts, products.text, products.code_bytes, inputs, work)
-
-
-def weight_factors(w: Array, form: BilinearForm) -> Int64s:
-    """The weights' side of every product, int64[O, P, P, C]; w [O, 3, 3, C]."""
-    rows, columns = (np.array(one.weights, np.int64) for one in (form, form.across))
-    factors: Int64s = np.einsum("ik,okxc,jx->oijc", rows, w.astype(np.int64), columns)
-    return factors
+    return TilePlan(tiles, finish, matrix, p.w, order, parts, products, code, work)
 
 
 def proved_finish(
@@ -147,8 +141,7 @@ def _proved(
     matrix: Matrix, form: BilinearForm, multiple: int, packed: bool = False, narrow: bool = False
 ) -> Finish | None:
     out_c = len(matrix.taps)
-    factors = weight_factors(matrix.taps.reshape(out_c, 3, 3, -1), form)
-    largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
+    largest = matrix.once(largest_factors, form, form.across)
     scale = form.narrow_scale if narrow else form.scale
     top, over = form.most_raised, 8 * packed * (np.arange(out_c) % 2 == 0)
     bound = 2**7 - 1 if packed else 2**15 - 1
@@ -184,7 +177,7 @@ def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     spare = finish.weight_scale[: tiles.out_c] - form.scale
     if packed:
         spare = spare - 8 * (np.arange(tiles.out_c) % 2 == 0) if not tiles.requant.halve else np.zeros_like(spare)
-    live = weight_factors(work.weights, form) * finish.live[: tiles.out_c, None, None, None]
+    live = nested_factors(work.weights, form, form.across) * finish.live[: tiles.out_c, None, None, None]
     factors = live << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2 ** (7 if packed else 15)  # the proof has seen to it
     if packed:
@@ -229,7 +222,7 @@ def special(work: TilePlan, site: Site, p: ConvParams, family: str, band: int) -
     first, or lie in flash."""
     tiles = work.tiles
     bands = _bands(tiles, site, band) if band else {}
-    function = layer_function(geometry_of(site, p, tiles), tiles, work.products_text, work.order, work.parts(), bands)
+    function = layer_function(geometry_of(site, p, tiles), tiles, work.products.text, work.order, work.parts(), bands)
     return function.named(f"{family}_i{tiles.in_c}_o{tiles.out_c}", "tc_tiles.h", parts=work.parts())
 
 
@@ -301,7 +294,7 @@ def cost(work: TilePlan, site: Site, p: ConvParams, band: int) -> Cost:
     if functions.weights is not None:
         whole = whole + turns * (calls * (functions.weights[0] + _WEIGHTS_COST) + tiles.groups * functions.weights[1])
     geometry = (site.x(0).shape, site.y().shape, p.attrs.pad.top, p.attrs.pad.left)
-    code = WrittenCode((tiles, *geometry, band, functions.weights is not None), work.products_bytes)
+    code = WrittenCode((tiles, *geometry, band, functions.weights is not None), work.products.code_bytes)
     flash = work.stream.nbytes + work.constants.nbytes + code.size
     readings = down * across if functions.weights is None else turns
     fetches = _fetches(work, down * across, readings, whole.instructions)

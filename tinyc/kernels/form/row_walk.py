@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.kernel import Rows
+from tinyc.kernel.kernel import Rows, writing
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.form.function import twin
@@ -197,7 +197,7 @@ class RowWalk:
     @cached_property
     def blocks(self) -> Sequence[BlockFunction]:
         """The functions that copy columns."""
-        return [block_function(_copies(piece), piece.block) for piece in self.pieces if piece.block]
+        return [writing(block_function, _copies(piece), piece.block) for piece in self.pieces if piece.block]
 
     @property
     def block_bytes(self) -> int:

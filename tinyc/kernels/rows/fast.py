@@ -20,12 +20,12 @@ import numpy.typing as npt
 from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
+from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm, nested_factors
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
-from tinyc.kernels.rows.proof import factors_of, has_third, proof, unit_of
+from tinyc.kernels.rows.proof import has_third, proof, unit_of
 from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
 from tinyc.kernels.rows.twice import twice
 from tinyc.kernels.stream import matrix_of
@@ -76,7 +76,8 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
     if proved is None or site.y().shape[1] < vertical.m:
         return []
     finish, third = proved
-    tiles = RowTiles(vertical, form, p.w.shape[3], p.w.shape[0], finish.requant, site.core, third, together, inline)
+    out_c, _, _, in_c = p.w.shape
+    tiles = RowTiles(site.core, vertical, form, together, in_c, out_c, finish.requant, third, inline)
     if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)
@@ -114,7 +115,7 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
     """Start values, weights and constants in the order of use, group after group of output channels."""
     vertical, form, groups = tiles.vertical, tiles.form, tiles.groups
     spare = finish.weight_scale - unit_of(vertical, form)
-    factors = factors_of(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), vertical, form)
+    factors = nested_factors(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), vertical, form)
     factors = (factors * finish.live[:, None, None, None]) << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
     quads = factors.reshape(*factors.shape[:3], tiles.steps // 2, 2, 2)  # ... [quad][half][step]

@@ -13,7 +13,14 @@ from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.rows.pair_factors import PARAMETERS as PAIR_PARAMETERS
 from tinyc.kernels.rows.pair_factors import pair_factors_function
 from tinyc.kernels.rows.products import products_function
-from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, MOVE_TWIN, RowTiles, factors_function, move_function
+from tinyc.kernels.rows.tiles import (
+    FACTORS_PARAMETERS,
+    MOVE_TWIN,
+    RowTileInputs,
+    RowTiles,
+    factors_function,
+    move_function,
+)
 from tinyc.kernels.rows.walks import WalkStep
 from tinyc.kernels.stream import WIDE
 from tinyc.kernels.tile.shape import fast_tile_text
@@ -45,7 +52,7 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], t
     calls = -(-row.out_w // tiles.outputs)
     kinds = [_outside(tiles, row, i) for i in range(calls * tiles.together)]
     variants = tuple(dict.fromkeys(kinds))
-    factors, works = writing(_factors, tiles, variants, row.x_zero)
+    factors, works = writing(_factors, tiles.inputs, variants, row.x_zero)
     products, work = writing(_products, tiles)
     executed = _CALL + (_TILE if tiles.rows == 1 else _TILE_OF_PAIR) * len(kinds) + calls * work
     executed += sum((works[variants.index(kind)] for kind in kinds), Work())
@@ -56,9 +63,7 @@ def functions(tiles: RowTiles, row: FastRow) -> tuple[Once[SpecializedKernel], t
         parts.append(_part(f"{_PART}_move", "/* Copies words. */", move, lambda: MOVE_TWIN))
         moved = calls * (around + _CALL_OF_MOVE) + row.out_w * tiles.out_c // (8 if pairs else 4) * turn
         executed += tiles.rows * moved
-    inputs = WrittenCode(
-        (tiles.name, tiles.core, tiles.in_c, variants, row.x_zero), sum(part.code.code_bytes for part in factors)
-    )
+    inputs = WrittenCode((tiles.inputs, variants, row.x_zero), sum(part.code.code_bytes for part in factors))
     others = WrittenCode((tiles, row.held), sum(part.code.code_bytes for part in parts[len(factors) :]))
     codes = inputs, others
     return Once(lambda: _whole(tiles, row, kinds, [part.special() for part in parts])), codes, executed
@@ -98,7 +103,7 @@ def _part(stem: str, comment: str, code: Naked, twin: Callable[[], str]) -> _Par
 # ---- parts ----
 
 
-def _factors(tiles: RowTiles, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
+def _factors(tiles: RowTileInputs, variants: tuple[_Outside, ...], x_zero: int) -> tuple[list[_Part], list[Work]]:
     """A function of one row for each variant, or one of two rows; what a call of each variant executes."""
     stem = f"{_PART}_{tiles.name}_factors_i{tiles.in_c}"
     comment = (
@@ -126,7 +131,7 @@ def _bits(outside: _Outside) -> int:
     return sum(1 << i for i, is_out in enumerate(outside) if is_out)
 
 
-def _factors_twin(tiles: RowTiles, outside: _Outside | None, x_zero: int) -> str:
+def _factors_twin(tiles: RowTileInputs, outside: _Outside | None, x_zero: int) -> str:
     """In plain C. outside: None for a parameter."""
     vertical, form = tiles.vertical, tiles.form
     tables = {
@@ -184,7 +189,7 @@ def _codes(tiles: RowTiles, step: WalkStep) -> list[int]:
 # ---- the function of a layer ----
 
 
-def _outputs(tiles: RowTiles) -> str:
+def _outputs(tiles: RowTileInputs) -> str:
     return f"{tiles.form.m} outputs of a row" if tiles.rows == 1 else f"{tiles.rows} x {tiles.form.m} outputs"
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from tinyc.kernels.fast.bilinear import F2, F4, S2
 from tinyc.kernels.fast.transforms import toom_of_registers
-from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, RowTiles
+from tinyc.kernels.rows.tiles import FACTORS_PARAMETERS, RowTileInputs
 from tinyc.machine.thumb import Asm, Naked, Work
 
 _F2 = (("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))
@@ -23,7 +23,7 @@ PARAMETERS = (*FACTORS_PARAMETERS, "uint32_t outside")
 
 
 def pair_factors_function(
-    name: str, tiles: RowTiles, variants: Sequence[tuple[bool, ...]], x_zero: int
+    name: str, tiles: RowTileInputs, variants: Sequence[tuple[bool, ...]], x_zero: int
 ) -> tuple[Naked, list[Work]]:
     """`name(x, offset, factors, outside)`: as `factors_function`, of the rows of x that two output rows need; bit i of
     `outside` is set where column i counts as x_zero. variants: which columns those may be. What a call with each
@@ -42,7 +42,7 @@ class _Factors:
     spans: neighbouring columns, with the variants where they are outside.
     """
 
-    def __init__(self, tiles: RowTiles, variants: Sequence[tuple[bool, ...]]) -> None:
+    def __init__(self, tiles: RowTileInputs, variants: Sequence[tuple[bool, ...]]) -> None:
         self.tiles = tiles
         self._spans = [
             (list(span), outer)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyc.ir.graph import Array
 from tinyc.kernels.fast.bilinear import BilinearForm
+from tinyc.kernels.fast.weights import largest_factors
 from tinyc.kernels.finish import Finish, finish_drops, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s, Steps
@@ -25,13 +25,6 @@ def unit_of(vertical: BilinearForm, form: BilinearForm) -> int:
     return (unit // 3 if unit % 3 == 0 else unit).bit_length() - 1
 
 
-def factors_of(w: Array, vertical: BilinearForm, form: BilinearForm) -> Int64s:
-    """The weights' side of every product, int64[O, rows, columns, C]; w [O, 3, 3, C]."""
-    g, h = np.array(vertical.weights, np.int64), np.array(form.weights, np.int64)
-    products: Int64s = np.einsum("ik,okxc,jx->oijc", g, w.astype(np.int64), h)
-    return products
-
-
 def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[Finish, bool] | None:
     """The proved requantization, for sums raised least; and whether sums must be divided by 3 before. The
     multiplier divides them where three times the accumulators fit. None if there is none."""
@@ -46,9 +39,7 @@ def proof(matrix: Matrix, vertical: BilinearForm, form: BilinearForm) -> tuple[F
 
 
 def _proved(matrix: Matrix, vertical: BilinearForm, form: BilinearForm, multiple: int) -> Finish | None:
-    out_c = len(matrix.taps)
-    factors = factors_of(matrix.taps.reshape(out_c, 3, 3, -1), vertical, form)
-    largest = np.maximum(np.abs(factors).reshape(out_c, -1).max(axis=1, initial=0), 1)
+    largest = matrix.once(largest_factors, vertical, form)
     top, unit = max(form.raised), unit_of(vertical, form)
 
     def most(steps: Steps) -> Int64s:

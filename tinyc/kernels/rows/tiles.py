@@ -15,6 +15,7 @@ A walk (`walks.py`) says what comes after what: products, sums of them, outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
@@ -31,20 +32,15 @@ INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longe
 
 
 @dataclass(frozen=True)
-class RowTiles:
-    """What the code depends on. vertical, form: of rows and of columns. requant: from sums to int8, for outputs that
-    are raised least. third: sums are divided by 3 first. together: tiles of a call, 1 or 2. inline: every product is
-    code of its own, a few kilobytes for a few percent."""
+class RowTileInputs:
+    """What the code of the factors depends on. vertical, form: of rows and of columns. together: tiles of a call, 1 or
+    2."""
 
+    core: Core
     vertical: BilinearForm
     form: BilinearForm
+    together: int
     in_c: int
-    out_c: int
-    requant: Requantization
-    core: Core
-    third: bool
-    together: int = 1
-    inline: bool = False
 
     @property
     def steps(self) -> int:
@@ -61,15 +57,6 @@ class RowTiles:
         return self.vertical.m
 
     @property
-    def channels(self) -> int:
-        """Output channels that accumulate together: there are four accumulators."""
-        return GROUP // self.together
-
-    @property
-    def groups(self) -> int:
-        return self.out_c // self.channels
-
-    @property
     def outputs(self) -> int:
         """Pixels of a call in each row."""
         return self.form.m * self.together
@@ -78,28 +65,53 @@ class RowTiles:
     def factor_bytes(self) -> int:
         return 4 * self.steps * self.products * self.together
 
-    def scratch_bytes(self, held: bool) -> int:
-        """Factors and, with `held`, the outputs of a call."""
-        return self.factor_bytes + held * self.rows * self.outputs * self.out_c
-
     @property
     def name(self) -> str:
         """Of the forms, and how many tiles a call makes."""
         return f"{self.form.name if self.rows == 1 else self.vertical.name + self.form.name}x{self.together}"
 
+    @cached_property
+    def walk(self) -> tuple[WalkStep, ...]:
+        return walk_of(self.vertical, self.form)
+
+    @cached_property
+    def order(self) -> list[tuple[int, int]]:
+        """The (row, column) products as they are used."""
+        return [(i, step.column) for step in self.walk for i in step.rows]
+
+
+@dataclass(frozen=True)
+class RowTiles(RowTileInputs):
+    """What the code of the products depends on. requant: from sums to int8, for outputs that are raised least. third:
+    sums are divided by 3 first. inline: every product is code of its own, a few kilobytes for a few percent."""
+
+    out_c: int
+    requant: Requantization
+    third: bool
+    inline: bool
+
+    @property
+    def inputs(self) -> RowTileInputs:
+        """What layers of other outputs have, too."""
+        return RowTileInputs(self.core, self.vertical, self.form, self.together, self.in_c)
+
+    @property
+    def channels(self) -> int:
+        """Output channels that accumulate together: there are four accumulators."""
+        return GROUP // self.together
+
+    @property
+    def groups(self) -> int:
+        return self.out_c // self.channels
+
+    def scratch_bytes(self, held: bool) -> int:
+        """Factors and, with `held`, the outputs of a call."""
+        return self.factor_bytes + held * self.rows * self.outputs * self.out_c
+
     @property
     def lowers(self) -> bool:
         """Whether raised sums are shifted down first; else their multiples pass through the scaling."""
         return self.requant.takes_no_multiples
-
-    @property
-    def walk(self) -> tuple[WalkStep, ...]:
-        return walk_of(self.vertical, self.form)
-
-    @property
-    def order(self) -> list[tuple[int, int]]:
-        """The (row, column) products as they are used."""
-        return [(i, step.column) for step in self.walk for i in step.rows]
 
     @property
     def fits(self) -> bool:
@@ -120,7 +132,7 @@ class RowTiles:
 FACTORS_PARAMETERS = ("const int8_t *const *x", "int32_t offset", "int32_t *factors")
 
 
-def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero: int) -> tuple[Naked, Work]:
+def factors_function(name: str, tiles: RowTileInputs, outside: Sequence[bool], x_zero: int) -> tuple[Naked, Work]:
     """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
     into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
     call executes."""
@@ -161,7 +173,7 @@ def factors_function(name: str, tiles: RowTiles, outside: Sequence[bool], x_zero
     return Naked(name, FACTORS_PARAMETERS, asm), asm.work()
 
 
-def _half(asm: Asm, tiles: RowTiles, raw: Sequence[str], half: int) -> None:
+def _half(asm: Asm, tiles: RowTileInputs, raw: Sequence[str], half: int) -> None:
     """Channels 0 and 2 (half 1: 1 and 3) of the columns in `raw` to a word of each product at r1."""
 
     def store(product: int, register: str) -> None:

@@ -32,7 +32,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams, Window, accumulated, row_geometry
-from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm
+from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm, nested_factors
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
 from tinyc.kernels.scalar.loops.headers import CORES, core_with
@@ -61,9 +61,7 @@ def is_3x3(site: Site, stride: int) -> bool:
 
 def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
     """The weights' side of every product, int64[O, products of rows * products of columns, C]; w [O, 3, 3, C]."""
-    down, across = np.array(form.weights, np.int64), np.array(form.across.weights, np.int64)
-    products: npt.NDArray[np.int64] = np.einsum("ik,okxc,jx->oijc", down, w.astype(np.int64), across)
-    return products.reshape(len(w), -1, w.shape[3])
+    return nested_factors(w, form, form.across).reshape(len(w), -1, w.shape[3])
 
 
 def packed(sides: npt.NDArray[np.int64], segments: int = 1) -> npt.NDArray[np.int16]:
