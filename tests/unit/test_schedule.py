@@ -15,7 +15,7 @@ from tinyc.machine.lines import Line, emitted
 from tinyc.machine.listing import assembled
 from tinyc.machine.memory import Area, Bytes
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import BasicBlock, MoveGain, cycles_behind, free
+from tinyc.machine.schedule import BasicBlock, BlockOrder, cycles_on, free
 from tinyc.machine.thumb import Asm
 
 DATA, STACK = 0x20000000, 0x30000000
@@ -133,7 +133,7 @@ def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None
 
     def of_all(order: Sequence[int]) -> int:
         run = [*(ops[number] for number in order), *([block.behind] if block.behind else [])]
-        each = sum(cycles_behind(CORTEX_M4, op, last) for op, last in zip(run, [block.before, *run], strict=False))
+        each = sum(cycles_on(CORTEX_M4)(op, last) for op, last in zip(run, [block.before, *run], strict=False))
         return each + CORTEX_M4.taken(ops[-1], None, [ops[number] for number in order[-3:-1]])
 
     last = len(ops) - 1
@@ -143,7 +143,7 @@ def test_what_a_move_saves_is_what_the_whole_piece_takes_less(seed: int) -> None
             order = [*rng.sample(range(last), last), last]
             moved = [*order[:at], *order[at + 1 :]]
             moved.insert(to, order[at])
-            assert MoveGain(block, order, at).at(to) == of_all(order) - of_all(moved)
+            assert BlockOrder(block, order).saved(at, to) == of_all(order) - of_all(moved)
 
 
 def test_results_stay() -> None:

@@ -9,7 +9,7 @@ depends on each other keeps its order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tinyc.base.dataclass import dataclass
 from tinyc.machine.cores import Core
@@ -43,90 +43,104 @@ class BasicBlock:
 @functools.lru_cache(maxsize=1 << 13)  # functions of one kernel share many blocks
 def ordered(block: BasicBlock) -> Sequence[int]:
     """A better order, as numbers of the instructions."""
-    order = list(range(len(block.ops)))
-    last = len(order) - block.ops[-1].leaves  # a jump stays at the end
+    count = len(block.ops)
+    last = count - block.ops[-1].leaves  # a jump stays at the end
+    order = BlockOrder(block, range(count))
     tried = [number for number in range(last) if _may_gain(block.ops[number])]
     for _ in range(PASSES):
-        before = order.copy()
+        before = order.numbers.copy()
         for number in tried:
-            _move(block, order, order.index(number), last)
-        if order == before:
+            order.improve(order.numbers.index(number), last)
+        if order.numbers == before:
             break
-    return order
+    return order.numbers
 
 
 def _may_gain(op: Decoded) -> bool:
     return op.kind in (Kind.STORE, Kind.LOAD) or bool(op.row.flags)
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def cycles_behind(core: Core, op: Decoded, before: Decoded | None) -> int:
+@functools.cache
+def cycles_on(core: Core) -> Callable[[Decoded, Decoded | None], int]:
     """Of an instruction behind another one."""
-    return round(core.costs([op], () if before is None else (before,))[0])
+    if isinstance(core, ThreeStage):
+        return functools.lru_cache(maxsize=1 << 16)(core.cost)
+
+    @functools.lru_cache(maxsize=1 << 16)
+    def cycles(op: Decoded, before: Decoded | None) -> int:
+        return round(core.costs([op], () if before is None else (before,))[0])
+
+    return cycles
 
 
-def _move(block: BasicBlock, order: list[int], at: int, last: int) -> None:
-    """Put the instruction at the best of the places that it may go to."""
-    places = _places(block, order, at, last)
-    if not places:
-        return
-    best, gain = at, 0
-    saving = MoveGain(block, order, at)
-    for to in places:
-        saved = saving.at(to)
-        if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
-            best, gain = to, saved
-    if best != at:
-        order.insert(best, order.pop(at))
+class BlockOrder:
+    """The instructions of a block in some order: their numbers."""
 
+    def __init__(self, block: BasicBlock, numbers: Iterable[int]) -> None:
+        self.numbers = list(numbers)
+        self._block, self._cycles = block, cycles_on(block.core)
+        self._line = [block.before, *[block.ops[number] for number in self.numbers], block.behind]  # one place further
 
-def _places(block: BasicBlock, order: Sequence[int], at: int, last: int) -> list[int]:
-    """Places that it reaches without passing one that it depends on: loads only go up, away from their use."""
-    op, places = block.ops[order[at]], []
-    for to in range(at - 1, max(at - FAR, 0) - 1, -1):
-        if not free(block.ops[order[to]], op, block.own_stack):
-            break
-        places.append(to)
-    if op.kind is Kind.STORE:
-        for to in range(at + 1, min(at + FAR, last - 1) + 1):
-            if not free(op, block.ops[order[to]], block.own_stack):
+    def improve(self, at: int, last: int) -> None:
+        """Puts the instruction to the best of the places that it may go to, before the last."""
+        places = self._places(at, last)
+        if not places:
+            return
+        best, gain = at, 0
+        leaving = self._leaving(at)
+        for to in places:
+            saved = leaving - self._entering(at, to)
+            if saved > gain or (saved == gain > 0 and abs(to - at) < abs(best - at)):
+                best, gain = to, saved
+        if best != at:
+            self.numbers.insert(best, self.numbers.pop(at))
+            self._line.insert(best + 1, self._line.pop(at + 1))
+
+    def _places(self, at: int, last: int) -> list[int]:
+        """Places that it reaches without passing one that it depends on: loads only go up, away from their use."""
+        ops, numbers, own_stack, places = self._block.ops, self.numbers, self._block.own_stack, list[int]()
+        op = ops[numbers[at]]
+        for to in range(at - 1, max(at - FAR, 0) - 1, -1):
+            if not free(ops[numbers[to]], op, own_stack):
                 break
             places.append(to)
-    return places
+        if op.kind is Kind.STORE:
+            for to in range(at + 1, min(at + FAR, last - 1) + 1):
+                if not free(op, ops[numbers[to]], own_stack):
+                    break
+                places.append(to)
+        return places
 
+    def saved(self, at: int, to: int) -> int:
+        """Cycles that it saves to put the instruction at one place to another: those of all whose neighbour before them
+        is another then."""
+        return self._leaving(at) - self._entering(at, to)
 
-class MoveGain:
-    """Cycles that it saves to put the instruction at one place to another: those of all whose neighbour before them is
-    another then."""
+    def _leaving(self, at: int) -> int:
+        """What there are fewer without it."""
+        before, moved, behind = self._line[at], self._block.ops[self.numbers[at]], self._line[at + 2]
+        return self._cycles(moved, before) + self._more(before, moved, behind)
 
-    def __init__(self, block: BasicBlock, order: Sequence[int], place: int) -> None:
-        self._block, self._order, self._place = block, order, place
-        self._moved = block.ops[order[place]]
-        before, behind = self._op(place - 1), self._op(place + 1)
-        self._taken = self._cycles(self._moved, before)
-        self._taken += self._cycles(behind, self._moved) - self._cycles(behind, before)
+    def _entering(self, at: int, to: int) -> int:
+        """What there are more with it at another place."""
+        moved = self._block.ops[self.numbers[at]]
+        first = to if to < at else to + 1
+        before, behind = self._line[first : first + 2]
+        more = self._cycles(moved, before) + self._more(before, moved, behind)
+        return more + self._later_jump(at, to) if max(at, to) >= len(self.numbers) - 3 else more
 
-    def _op(self, place: int) -> Decoded | None:
-        """The instruction there, or what runs next to the block."""
-        if 0 <= place < len(self._order):
-            return self._block.ops[self._order[place]]
-        return self._block.before if place < 0 else self._block.behind
+    def _more(self, before: Decoded | None, between: Decoded, behind: Decoded | None) -> int:
+        """Of the instruction behind, with another one before it."""
+        return 0 if behind is None else self._cycles(behind, between) - self._cycles(behind, before)
 
-    def _cycles(self, second: Decoded | None, first: Decoded | None) -> int:
-        return 0 if second is None else cycles_behind(self._block.core, second, first)
-
-    def at(self, to: int) -> int:
-        """At another place."""
-        place, moved = self._place, self._moved
-        first = to - 1 if to < place else to
-        before, behind = self._op(first), self._op(first + 1)
-        saved = self._taken + self._cycles(behind, before) - self._cycles(moved, before) - self._cycles(behind, moved)
-        ops, order, back = self._block.ops, self._order, self._block.back
-        if max(place, to) >= len(order) - 3 and ops[-1].leaves:
-            after = [*order[:place], *order[place + 1 :]]
-            after.insert(to, order[place])
-            saved += back([ops[number] for number in order[-3:-1]]) - back([ops[number] for number in after[-3:-1]])
-        return saved
+    def _later_jump(self, at: int, to: int) -> int:
+        """What the jump at the end takes more, with another instruction before it."""
+        if not self._block.taken:
+            return 0
+        ops, numbers, back = self._block.ops, self.numbers, self._block.back
+        after = [*numbers[:at], *numbers[at + 1 :]]
+        after.insert(to, numbers[at])
+        return back([ops[number] for number in after[-3:-1]]) - back([ops[number] for number in numbers[-3:-1]])
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -134,7 +148,7 @@ def free(first: Decoded, second: Decoded, own_stack: bool = False) -> bool:
     """Whether two neighbours may change places."""
     if first.stays or second.stays or second.leaves:
         return False
-    if first.writes & (second.reads | second.writes) or first.reads & second.writes:
+    if not (first.writes.isdisjoint(second.touched) and first.reads.isdisjoint(second.writes)):
         return False
     if _flags(first) and _flags(second) and (first.row.flags or second.row.flags):
         return False

@@ -42,9 +42,9 @@ class ThreeStage:
 
     def costs(self, ops: Sequence[Decoded], before: Sequence[Decoded] = ()) -> list[int]:
         if len(ops) == 1 and len(before) < LONG_RUN - 1:  # as kernels ask while they are written
-            return [self._cost(ops[0], before[-1] if before else None)]
+            return [self.cost(ops[0], before[-1] if before else None)]
         seen = (*before, *ops)
-        alone = [self._cost(op, last) for op, last in zip(seen, (None, *seen[:-1]), strict=True)]
+        alone = [self.cost(op, last) for op, last in zip(seen, (None, *seen[:-1]), strict=True)]
         return [alone[at] + self._late(seen, alone, at) for at in range(len(before), len(seen))]
 
     def taken(self, op: Decoded, target: Instruction | None, before: Sequence[Decoded] = ()) -> int:
@@ -64,7 +64,8 @@ class ThreeStage:
         filled = seen[first - 1].instruction.size == 2 or alone[first - 1] > 1
         return (filled and max(alone[first:at]) <= 1) * self.late_fetch
 
-    def _cost(self, op: Decoded, last: Decoded | None) -> int:
+    def cost(self, op: Decoded, last: Decoded | None) -> int:
+        """Cycles of an instruction behind another one, but for late fetches."""
         if op.is_memory:
             return self._memory(op, last)
         if op.kind is Kind.IT:

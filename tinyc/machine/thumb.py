@@ -22,7 +22,7 @@ from tinyc.machine.dual_issue import CortexM7, CortexM33
 from tinyc.machine.lines import MNEMONIC, Label, Line, Note, branch_widths, emitted, line_of, wide, widths_of
 from tinyc.machine.list_schedule import Addresses, better
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import BasicBlock, cycles_behind, ordered
+from tinyc.machine.schedule import BasicBlock, cycles_on, ordered
 from tinyc.machine.table import Kind
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.unwind import directives
@@ -250,13 +250,13 @@ class Asm(Assembly):
     def _counted(self) -> list[int]:
         if isinstance(self._core, ListCore):
             return self._counted_together(self._core)
-        core, widths = self._core, list[int]()
+        core, cycles, widths = self._core, cycles_on(self._core), list[int]()
         first: Decoded | None = None  # the two instructions before
         last: Decoded | None = None
         for item in self._items:
             if type(item) is Line:
                 op = item.op
-                own = cycles_behind(core, op, last)
+                own = cycles(op, last)
                 if item.taken:
                     own += core.taken(op, None, [one for one in (first, last) if one is not None])
                     first = last = None

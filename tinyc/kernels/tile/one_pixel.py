@@ -63,7 +63,9 @@ def _filled(
     words of taps or weights, but for registers without which no step could follow. None unless it has fewer than
     `limit`."""
     weights, taps, done = min(first, steps * per_step), 0, 0  # words fetched, steps that they are enough for
-    loads = [MultipleLoad(False, weights)]
+    if 1 - (-steps // most[0]) - (weights - steps * per_step) // most[1] >= limit:
+        return None
+    loads = [(False, weights)]
     while done < steps:
         if len(loads) == limit:
             return None
@@ -71,14 +73,14 @@ def _filled(
         if weights >= (done + 1) * per_step:
             ahead = weights // per_step + len(_WORDS) - 2 * per_step + 1  # and weights of a step beside those taps
             words = min(len(_WORDS) - waiting, max(ahead, done + 1) - taps, steps - taps, most[0])
-            loads.append(MultipleLoad(True, words))
+            loads.append((True, words))
             taps += words
         else:
             words = min(len(_WORDS) - waiting - (taps == done), steps * per_step - weights, most[1])
-            loads.append(MultipleLoad(False, words))
+            loads.append((False, words))
             weights += words
         done = min(taps, weights // per_step)
-    return tuple(loads) if len(loads) < limit else None
+    return tuple(MultipleLoad(*load) for load in loads) if len(loads) < limit else None
 
 
 class OnePixelWriter(GroupWriter):
