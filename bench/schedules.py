@@ -27,7 +27,6 @@ from tinyc.machine.lines import emitted
 from tinyc.machine.list_schedule import Addresses, Pipeline, dependences
 from tinyc.machine.listing import functions_in
 from tinyc.machine.op import Decoded
-from tinyc.machine.schedule import stays, takes_stack
 from tinyc.options.build import Options
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
@@ -86,12 +85,12 @@ def pieces_of(core: str) -> Iterator[Piece]:
 def _straight(function: str, lines: Sequence[str]) -> Iterator[Piece]:
     instructions = [_op(line) for line in lines if _is_instruction(line)]
     addresses = Addresses(
-        not any(takes_stack(op) for op in instructions), frozenset({"r0"} if STREAM.match(function) else ())
+        not any(op.takes_stack for op in instructions), frozenset({"r0"} if STREAM.match(function) else ())
     )
     straight: list[str] = []
     for line in (*lines, "end:"):
         op = _op(line) if _is_instruction(line) else None
-        if op is None or op.leaves or stays(op):
+        if op is None or op.leaves or op.stays:
             if len(straight) >= LEAST:
                 yield Piece(function, tuple(straight), addresses)
             straight = []
