@@ -34,6 +34,7 @@ from tinyc.plan.builder import problem_of
 from tinyc.plan.families import families_of
 from tinyc.plan.front import Front
 from tinyc.plan.live import lower_bound
+from tinyc.plan.polygon import PRICES
 from tinyc.plan.problem import Form
 from tinyc.plan.rows.cuts import Measured, measure
 from tinyc.plan.tables import NEVER, CutTables, undominated
@@ -68,6 +69,7 @@ def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
         for live in (2**30, *tables.needs()[:: max(len(tables.needs()) // 6, 1)]):
             cuts = list(_all_cuts(measured, 0, LAYERS, live))
             table = tables.within(live)
+            _below_all([(_cycles(forms), _flash_bytes(forms, measured, shared)) for forms in cuts], tables, live)
             if not cuts and table is None:
                 continue
             assert table is not None  # mixtures of forms fit where one of them does
@@ -81,6 +83,31 @@ def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
                 assert shared is None or cut.flash_bytes <= table.flash_bytes[state] + slack
                 loaded = _loaded(measured, cut.groups, cut.forms)
                 assert all(load.need(form) <= live or form.spare for form, load in loaded)
+
+
+def _below_all(figures: Sequence[tuple[int, int]], tables: CutTables, live_bytes: int) -> None:
+    """No cut is worth more than the corners of the polygon, within limits too. figures: cycles and flash of cuts."""
+    polygon, table = tables.polygon(live_bytes), tables.within(live_bytes)
+    assert (polygon is None) == (table is None)
+    if polygon is None:
+        assert not figures
+        return
+    cycles, flash = map(np.array, zip(*figures, strict=True)) if figures else (np.zeros(0), np.zeros(0))
+    costs = cycles + flash * PRICES[:, None]
+    assert (costs.min(axis=1, initial=np.inf) * (1 + 1e-12) >= polygon.costs).all()
+    for worth in WORTH.values():
+        for most_cycles, most_flash in [(None, None), *zip(cycles[::50], flash[::50], strict=True)]:
+            limits = Limits(most_flash, None, most_cycles)
+            values = [worth.of(own, taken, live_bytes) for own, taken in figures if _within(own, taken, limits)]
+            least = polygon.value(worth, limits, live_bytes, 0)
+            assert least is not None if values else True
+            assert least is None or least <= min(values, default=np.inf) + 1e-9
+
+
+def _within(cycles: int, flash_bytes: int, limits: Limits) -> bool:
+    return (limits.cycles is None or cycles <= limits.cycles) and (
+        limits.flash_bytes is None or flash_bytes <= limits.flash_bytes
+    )
 
 
 def test_a_table_is_the_same_whatever_was_asked_before() -> None:

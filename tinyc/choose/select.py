@@ -131,7 +131,9 @@ def compiled_cost(choice: Choice, cost: Cost, call: Call | None, *, streamed: bo
     code = compiled.kernel(name, written=kernel.written)
     constants = list(call_consts(call)) if call is not None else []
     shared = [WrittenCode(("compiled", key), size, once) for key, size, once in code.functions]
-    shared += [WrittenCode(("pad", int(one.data.flat[0])), one.data.nbytes) for one in constants if one.role == "pad"]
+    pads = sorted((one.data for one in constants if one.role == "pad"), key=lambda data: data.nbytes)
+    longest = {int(data.flat[0]): data.nbytes for data in pads}  # the others lie in it
+    shared += [WrittenCode(("pad", value), size) for value, size in longest.items()]
     plain = [one for one in constants if one.role != "pad"]
     if not kernel.written and cost.code is None and not any(isinstance(one.array, Once) for one in plain):
         tables = [one for one in plain if one.role in _TABLES]

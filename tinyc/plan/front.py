@@ -8,6 +8,7 @@ depend on what is asked for, so that a larger limit never leads to what is worth
 
 What the arena of a cut takes beside its live bytes is known when it is placed. So cuts are placed in the order of what
 they are worth at best, until one is worth as much as the next could be (best first; Hart, Nilsson and Raphael, 1968).
+One question needs a few of the tables: what the others have at best, polygons say (`polygon.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.blocks import TooManyRowsError
+from tinyc.plan.polygon import Polygon
 from tinyc.plan.problem import Problem
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.rows.cuts import Measured
@@ -78,6 +80,7 @@ class Family:
         self.solver = CutTables(measured, flash_bytes) if shared is None else shared[0]
         self.ladder = tuple(_ladder(self.solver.needs(), _STEP) if shared is None else shared[1])
         self._tables: dict[int, CutTable | None] = {}
+        self._polygons: dict[int, Polygon | None] = {}
         self._plans = {} if plans is None else plans  # by id of the forms, which the plans keep alive
 
     def by_shared_code(self) -> list[Family]:
@@ -108,6 +111,12 @@ class Family:
         if rung not in self._tables:
             self._tables[rung] = self.solver.within(self.ladder[rung])
         return self._tables[rung]
+
+    def polygon(self, rung: int) -> Polygon | None:
+        """What no cut within a number of live bytes of the ladder is below."""
+        if rung not in self._polygons:
+            self._polygons[rung] = self.solver.polygon(self.ladder[rung])
+        return self._polygons[rung]
 
     @property
     def tables(self) -> tuple[CutTable, ...]:
@@ -276,10 +285,12 @@ class _Search:
     def run(self) -> Best | None:
         while self._queue:
             _, _, item = heapq.heappop(self._queue)
-            if isinstance(item, _Rungs):
+            if isinstance(item, _Rungs) and item.low < item.high:
                 middle = (item.low + item.high) // 2
                 self._offer(replace(item, high=middle))
                 self._offer(replace(item, low=middle + 1))
+            elif isinstance(item, _Rungs):
+                self._open(item.family, item.low)
             elif isinstance(item, _State):
                 self._look_at(item)
             elif isinstance(item, _Cut):
@@ -296,18 +307,24 @@ class _Search:
         heapq.heappush(self._queue, (value, next(self._number), item))
 
     def _offer(self, rungs: _Rungs) -> None:
-        """Rungs, by the cuts of the last of them in the arena of the first."""
-        table = rungs.family.table(rungs.high) if rungs.low <= rungs.high else None
+        """Rungs, by the polygon of the last of them in the arena of the first."""
+        polygon = rungs.family.polygon(rungs.high) if rungs.low <= rungs.high else None
+        if polygon is None:
+            return
+        spare_bytes = _ROUNDED * rungs.family.solver.grain
+        value = polygon.value(self.worth, self.limits, rungs.family.ladder[rungs.low], spare_bytes)
+        if value is not None:
+            self._push(value, rungs)
+
+    def _open(self, family: Family, rung: int) -> None:
+        """The states of a rung."""
+        table = family.table(rung)
         if table is None:
             return
-        states, values = self._states(table, rungs.family.ladder[rungs.low])
-        if not len(states):
-            return
-        if rungs.low < rungs.high:
-            self._push(float(values.min()), rungs)
-            return
-        order = np.argsort(values, kind="stable")
-        self._push(float(values[order[0]]), _State(rungs.family, rungs.low, states[order], values[order]))
+        states, values = self._states(table, family.ladder[rung])
+        if len(states):
+            order = np.argsort(values, kind="stable")
+            self._push(float(values[order[0]]), _State(family, rung, states[order], values[order]))
 
     def _states(self, table: CutTable, arena_bytes: int) -> tuple[Ints, Floats]:
         """States of a table that may be within the limits, and what they are worth at best in an arena: cuts take some

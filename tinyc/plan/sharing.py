@@ -12,52 +12,98 @@ Analysis of a local search heuristic for facility location problems, 1998.)
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from tinyc.base.dataclass import dataclass
 from tinyc.plan.problem import Form
+from tinyc.plan.uses import Ints
+from tinyc.plan.worth import Floats
+
+Flags = npt.NDArray[np.bool_]
 
 _ROUNDS = 20  # of all layers; few are enough
+_Exchanges = Sequence[tuple[int, int]]  # (layer, number of its new form)
 
 
-def shared_code(forms: Sequence[Form], ways: Sequence[Sequence[Form]], price: float) -> frozenset[Hashable]:
-    """Keys of the code that several layers have, where all forms are exchanged for what is worth more. ways: of each
-    layer the forms that it may have. price: cycles for which a byte of flash is taken."""
-    sums = _Sums(forms, ways, price)
-    together = list(sums.by_function(ways))
+def functions_of(layers: Iterable[Iterable[Sequence[Form]]]) -> dict[Hashable, int]:
+    """The functions that several layers may have, by the key of their code, numbered. layers: of each its forms."""
+    users: dict[Hashable, int] = {}
+    for ways in layers:
+        for key in {code.key: 0 for forms in ways for form in forms for code in form.cost.codes}:
+            users[key] = users.get(key, 0) + 1
+    return {key: number for number, key in enumerate(key for key, count in users.items() if count > 1)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """The forms that a layer may have. cycles: int64[forms]; own_bytes: beside all functions, the same; alone_bytes:
+    with the functions that no other layer may have; has: which of the others a form has, bool[forms, functions]; sizes:
+    their bytes, int64[forms, functions]: some take none where several layers have them."""
+
+    forms: tuple[Form, ...]
+    cycles: Ints
+    own_bytes: Ints
+    alone_bytes: Ints
+    has: Flags
+    sizes: Ints
+
+    @classmethod
+    def of(cls, forms: Sequence[Form], functions: Mapping[Hashable, int]) -> Ways:
+        """functions: by key, the numbers of those that several layers may have."""
+        own_bytes = np.array([form.cost.own_bytes for form in forms], np.int64)
+        alone_bytes, sizes = own_bytes.copy(), np.zeros((len(forms), len(functions)), np.int64)
+        has = np.zeros(sizes.shape, np.bool_)
+        for number, form in enumerate(forms):
+            for code in form.cost.codes:
+                if code.key in functions:
+                    has[number, functions[code.key]], sizes[number, functions[code.key]] = True, code.size
+                else:
+                    alone_bytes[number] += code.size
+        cycles = np.array([form.cycles for form in forms], np.int64)
+        return cls(tuple(forms), cycles, own_bytes, alone_bytes, has, sizes)
+
+    def number(self, form: Form) -> int:
+        """Which of the forms it is."""
+        return next(number for number, own in enumerate(self.forms) if own is form)
+
+    def fastest_with_each(self) -> list[int | None]:
+        """By function, the number of the form with it that takes fewest cycles; None where no form has it."""
+        cycles = np.where(self.has, self.cycles[:, None], np.iinfo(np.int64).max)
+        fastest: list[int] = cycles.argmin(axis=0).tolist()
+        return [form if self.has[form, function] else None for function, form in enumerate(fastest)]
+
+
+def shared_code(forms: Sequence[Form], ways: Sequence[Ways], price: float) -> frozenset[int]:
+    """Numbers of the functions that several layers have, where all forms are exchanged for what is worth more. ways:
+    of each layer the forms that it may have. price: cycles for which a byte of flash is taken."""
+    cut = _Cut(forms, ways, price)
+    together = cut.by_function()
     for _ in range(_ROUNDS):
-        before = sums.value
-        for index, own in enumerate(ways):
-            sums.take([(index, min(own, key=lambda form, index=index: sums.with_form(index, form)))])  # type: ignore[misc]
+        before = cut.value
+        for layer in range(len(ways)):
+            cut.take([(layer, int(cut.values(layer).argmin()))])
         for exchanges in together:
-            sums.take(sums.useful(exchanges))
-        for number in sums.several:
-            sums.take(sums.without(number, ways))
-        if sums.value >= before:
+            cut.take(cut.useful(exchanges))
+        for function in cut.several:
+            cut.take(cut.without(function))
+        if cut.value >= before:
             break
-    return frozenset(sums.shared)
+    return frozenset(cut.several)
 
 
-class _Sums:
-    """Cycles and bytes of forms together."""
+class _Cut:
+    """A form of each layer, and what they take together."""
 
-    def __init__(self, forms: Sequence[Form], ways: Sequence[Sequence[Form]], price: float) -> None:
-        self.forms, self.price = list(forms), price
-        self._numbers: dict[Hashable, int] = {}  # of functions: their keys are compared slowly
-        self._codes: dict[int, list[tuple[int, int]]] = {}  # number and bytes of each function, by id of the form
-        self._own_bytes: dict[int, int] = {}  # bytes beside these
-        for own in (forms, *ways):
-            for form in own:
-                if id(form) not in self._codes:
-                    codes = ((code.key, code.size) for code in form.cost.codes)
-                    self._codes[id(form)] = [(self._number(key), size) for key, size in codes]
-                    self._own_bytes[id(form)] = form.cost.own_bytes
-        self._users = [0] * len(self._numbers)
+    def __init__(self, forms: Sequence[Form], ways: Sequence[Ways], price: float) -> None:
+        self.ways, self.price = ways, price
+        self.numbers = [own.number(form) for own, form in zip(ways, forms, strict=True)]
+        self._users = np.zeros(ways[0].sizes.shape[1], np.int64)  # of each function
         self.cycles = self.flash_bytes = 0
-        for form in forms:
-            self._count(form, 1)
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+        for layer in range(len(ways)):
+            self._add(layer)
 
     @property
     def value(self) -> float:
@@ -65,78 +111,74 @@ class _Sums:
         return self.cycles + self.price * self.flash_bytes
 
     @property
-    def shared(self) -> list[Hashable]:
-        """Keys of the functions of several layers."""
-        return [key for key, number in self._numbers.items() if self._users[number] > 1]
-
-    def by_function(self, ways: Sequence[Sequence[Form]]) -> Iterator[list[tuple[int, Form]]]:
-        """For each function, the fastest form with it of every layer that may have it."""
-        fastest: list[dict[int, Form]] = [{} for _ in self._users]
-        for index, own in enumerate(ways):
-            for form in own:
-                for number, _ in self._codes[id(form)]:
-                    by_layer = fastest[number]
-                    if index not in by_layer or form.cycles < by_layer[index].cycles:
-                        by_layer[index] = form
-        return (list(users.items()) for users in fastest if len(users) > 1)
-
-    @property
     def several(self) -> list[int]:
         """Numbers of the functions of several layers."""
-        return [number for number, users in enumerate(self._users) if users > 1]
+        numbers: list[int] = np.flatnonzero(self._users > 1).tolist()
+        return numbers
 
-    def without(self, number: int, ways: Sequence[Sequence[Form]]) -> list[tuple[int, Form]]:
+    def by_function(self) -> list[_Exchanges]:
+        """For each function that several layers may have, the fastest form with it of every layer that may."""
+        fastest = zip(*(own.fastest_with_each() for own in self.ways), strict=True)
+        every = [[(layer, form) for layer, form in enumerate(own) if form is not None] for own in fastest]
+        return [exchanges for exchanges in every if len(exchanges) > 1]
+
+    def values(self, layer: int) -> Floats:
+        """The value with each of a layer's forms."""
+        ways, old = self.ways[layer], self.numbers[layer]
+        nobody = self._users == ways.has[old]  # but perhaps the layer itself
+        flash_bytes = ways.alone_bytes + ways.sizes @ nobody
+        cycles = self.cycles + ways.cycles - ways.cycles[old]
+        values: Floats = cycles + self.price * (self.flash_bytes + flash_bytes - flash_bytes[old])
+        return values
+
+    def without(self, function: int) -> _Exchanges:
         """For each layer whose form has the function, the form without it that is worth most; none where one has no
         other."""
         exchanges = []
-        for index, form in enumerate(self.forms):
-            if all(number != own for own, _ in self._codes[id(form)]):
+        for layer, (ways, number) in enumerate(zip(self.ways, self.numbers, strict=True)):
+            has = ways.has[:, function]
+            if not has[number]:
                 continue
-            others = [way for way in ways[index] if all(number != own for own, _ in self._codes[id(way)])]
-            if not others:
+            if has.all():
                 return []
-            exchanges.append((index, min(others, key=lambda way, index=index: self.with_form(index, way))))  # type: ignore[misc]
+            exchanges.append((layer, int(np.where(has, np.inf, self.values(layer)).argmin())))
         return exchanges
 
-    def take(self, exchanges: Sequence[tuple[int, Form]]) -> None:
+    def useful(self, exchanges: _Exchanges) -> _Exchanges:
+        """Those of the exchanges that are worth more where their code is there anyway."""
+        alone = self._users == 1
+
+        def gain(layer: int, new: int) -> float:
+            ways, old = self.ways[layer], self.numbers[layer]
+            left = ways.alone_bytes[old] + ways.sizes[old] @ alone
+            return float(ways.cycles[old] - ways.cycles[new] + self.price * (left - ways.own_bytes[new]))
+
+        return [(layer, new) for layer, new in exchanges if new != self.numbers[layer] and gain(layer, new) > 0]
+
+    def take(self, exchanges: _Exchanges) -> None:
         """Makes the exchanges, if all together are worth more."""
-        before, value = [(index, self.forms[index]) for index, _ in exchanges], self.value
+        before, value = [(layer, self.numbers[layer]) for layer, _ in exchanges], self.value
+        if before == exchanges:
+            return
         self._put(exchanges)
         if self.value >= value:
             self._put(before)
 
-    def with_form(self, index: int, form: Form) -> float:
-        """The value with another form of a layer."""
-        old = self.forms[index]
-        had, has = self._codes[id(old)], self._codes[id(form)]
-        flash_bytes = self.flash_bytes + self._own_bytes[id(form)] - self._own_bytes[id(old)]
-        flash_bytes += sum([size for number, size in has if not self._users[number]])
-        flash_bytes -= sum([code[1] for code in had if self._users[code[0]] == 1 and code not in has])
-        return self.cycles + form.cycles - old.cycles + self.price * flash_bytes
+    def _put(self, exchanges: _Exchanges) -> None:
+        for layer, number in exchanges:
+            if number != self.numbers[layer]:
+                self._remove(layer)
+                self.numbers[layer] = number
+                self._add(layer)
 
-    def useful(self, exchanges: Sequence[tuple[int, Form]]) -> list[tuple[int, Form]]:
-        """Those of the exchanges that are worth more where their code is there anyway."""
+    def _add(self, layer: int) -> None:
+        ways, number = self.ways[layer], self.numbers[layer]
+        self.flash_bytes += int(ways.alone_bytes[number] + ways.sizes[number] @ (self._users == 0))
+        self.cycles += int(ways.cycles[number])
+        self._users += ways.has[number]
 
-        def gain(index: int, form: Form) -> float:
-            old = self.forms[index]
-            left = self._own_bytes[id(old)] + sum(
-                size for number, size in self._codes[id(old)] if self._users[number] == 1
-            )
-            return old.cycles - form.cycles + self.price * (left - self._own_bytes[id(form)])
-
-        return [(index, form) for index, form in exchanges if gain(index, form) > 0]
-
-    def _put(self, exchanges: Sequence[tuple[int, Form]]) -> None:
-        for index, form in exchanges:
-            self._count(self.forms[index], -1)
-            self.forms[index] = form
-            self._count(form, 1)
-
-    def _count(self, form: Form, sign: int) -> None:
-        self.cycles += sign * form.cycles
-        self.flash_bytes += sign * self._own_bytes[id(form)]
-        for number, size in self._codes[id(form)]:
-            others = self._users[number] - (sign < 0)
-            self._users[number] += sign
-            if not others:  # the only user comes, or goes
-                self.flash_bytes += sign * size
+    def _remove(self, layer: int) -> None:
+        ways, number = self.ways[layer], self.numbers[layer]
+        self._users -= ways.has[number]
+        self.flash_bytes -= int(ways.alone_bytes[number] + ways.sizes[number] @ (self._users == 0))
+        self.cycles -= int(ways.cycles[number])

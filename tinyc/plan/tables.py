@@ -13,6 +13,7 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -20,10 +21,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition
 from tinyc.plan.liveness import Load
+from tinyc.plan.polygon import PRICES, Polygon
 from tinyc.plan.problem import Form, Layer
 from tinyc.plan.rows.cuts import Measured, mixes, mixture
-from tinyc.plan.sharing import shared_code
+from tinyc.plan.sharing import Ways, functions_of, shared_code
 from tinyc.plan.uses import Ints
+from tinyc.plan.worth import Floats
 
 NEVER = 2**46  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
@@ -58,7 +61,7 @@ class _Fitting:
         return self.mixed[fast, spare]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Forms:
     """Forms of a layer that no other ones beat: bytes of flash ascending, cycles descending. fast: their numbers;
     spare: those of what is there in some turns in their place, or _NONE."""
@@ -76,6 +79,12 @@ class _Forms:
     def forms(self) -> tuple[Form, ...]:
         """All of them."""
         return tuple(itertools.chain.from_iterable(map(self.at, range(len(self.flash)))))
+
+    @cached_property
+    def at_prices(self) -> Floats:
+        """Cycles and flash of the cheapest, at each price of a byte."""
+        least: Floats = (self.cycles[:, None] + self.flash[:, None] * PRICES).min(axis=0)
+        return least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +192,8 @@ class CutTable:
             price = self._price(state)
             if price <= last / _PRICES_APART:
                 ways = [way for number, _ in self._taken(state) for way in self.solver.ways(number, self.live_bytes)]
-                yield shared_code(self.cut(state).forms, ways, price)
+                functions = shared_code(self.cut(state).forms, ways, price)
+                yield frozenset(self.solver.keys[function] for function in functions)
                 last = price
 
     def _taken(self, state: int) -> list[tuple[int, int]]:
@@ -347,6 +357,8 @@ class CutTables:
             self._spans.setdefault((one.start, one.stop), []).append(number)
         self._totals: dict[tuple[int, int], _Sums | _Forms] = {}  # by number of the group, and id of what fits of it
         self._offers: dict[tuple[object, ...], _Offers | None] = {}
+        self._ways: dict[_Fitting, Ways] = {}
+        self._costs: dict[int, Floats] = {}  # by id of what fits of the layers, which the common tables keep alive
 
     def _bytes(self, form: Form) -> int:
         """Of flash, beside what counts once."""
@@ -376,21 +388,55 @@ class CutTables:
         last = prefixes[-1]
         return CutTable(live_bytes, self, last.extended(self.states)[_CYCLES], prefixes) if last.is_possible else None
 
+    def polygon(self, live_bytes: int) -> Polygon | None:
+        """What no cut within so many live bytes is below; None if there are none."""
+        costs = np.full((max(one.stop for one in self.measured) + 1, len(PRICES)), np.inf)
+        costs[0] = 0
+        for one in self.measured:
+            layers, _ = self.common.fitting(one, live_bytes)
+            if layers is not None:
+                np.minimum(costs[one.stop], costs[one.start] + self._at_prices(layers), out=costs[one.stop])
+        if costs[-1, 0] == np.inf:
+            return None
+        return Polygon.of(costs[-1] + PRICES * self.once_bytes, self.least_bytes)
+
+    def _at_prices(self, layers: Sequence[_Fitting]) -> Floats:
+        """What a group of layers costs at each price of a byte."""
+        if id(layers) not in self._costs:
+            self._costs[id(layers)] = np.sum([self._forms_of(fitting).at_prices for fitting in layers], axis=0)
+        return self._costs[id(layers)]
+
     def forms(self, number: int, place: int, live_bytes: int) -> tuple[Form, ...]:
         """The forms of a group's layers in a place of the sums that fit."""
         sums = self._sums(number, live_bytes)
         assert sums is not None
         return sums.at(place)
 
-    def ways(self, number: int, live_bytes: int) -> list[Sequence[Form]]:
+    def ways(self, number: int, live_bytes: int) -> list[Ways]:
         """The forms of each of a group's layers that fit, those too that others beat: where a layer beside has their
         code they take less flash than it seems."""
         layers, _ = self.common.fitting(self.measured[number], live_bytes)
-        ways: list[Sequence[Form]] = []
-        for fitting in layers or ():
+        return [self._ways_of(fitting) for fitting in layers or ()]
+
+    def _ways_of(self, fitting: _Fitting) -> Ways:
+        if fitting not in self._ways:
             whole = (fitting.forms[i] for i in fitting.whole)
-            ways.append(tuple({id(form): form for form in (*self._forms_of(fitting).forms, *whole)}.values()))
-        return ways
+            forms = {id(form): form for form in (*self._forms_of(fitting).forms, *whole)}
+            self._ways[fitting] = Ways.of(tuple(forms.values()), self._functions)
+        return self._ways[fitting]
+
+    @cached_property
+    def keys(self) -> tuple[Hashable, ...]:
+        """Of functions that several layers may have, by number."""
+        return tuple(self._functions)
+
+    @cached_property
+    def _functions(self) -> Mapping[Hashable, int]:
+        layers: dict[str, dict[int, tuple[Form, ...]]] = {}
+        for layer in (layer for one in self.measured for layer in one.layers):
+            for forms in (layer.whole_forms, layer.row_forms):
+                layers.setdefault(layer.node, {})[id(forms)] = forms
+        return functions_of(ways.values() for ways in layers.values())
 
     def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
         """What groups of the same layers offer together; None where none fits."""

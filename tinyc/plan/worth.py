@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 
 Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 _FEW = 256  # bytes: a library of so few takes half of what it seems, so that a handful of bytes costs no time
 
 
@@ -30,7 +31,7 @@ class Worth:
         """The part of the bytes."""
         return self.flash * math.log(flash_bytes + _FEW) + self.arena * math.log(arena_bytes + _FEW)
 
-    def of_all(self, cycles: npt.NDArray[np.int64], flash_bytes: npt.NDArray[np.int64], arena_bytes: int) -> Floats:
+    def of_all(self, cycles: Numbers, flash_bytes: Numbers, arena_bytes: int) -> Floats:
         """The value of many, of the same arena."""
         values: Floats = np.log(np.maximum(cycles, 1)) + self.flash * np.log(flash_bytes + _FEW)
         return values + self.arena * math.log(arena_bytes + _FEW)
