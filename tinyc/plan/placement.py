@@ -56,7 +56,8 @@ def plan_of(problem: Problem, cut: Partition, work: int = QUICK_WORK, moves: boo
     draft = _Draft(running_of(problem.for_forms(cut.forms), cut))
     buffers = buffers_of(draft.running)
     layout, unit = buffers.layout, problem.unit
-    bound = lower_bound_of(layout.blocks, len(draft.running.turns), unit)
+    least = lower_bound_of(layout.blocks, len(draft.running.turns), unit)
+    bound = least if draft.is_whole else round_up(least, unit)
     starts = _starts(layout, bound, _enough(bound), work)
     reached = height(layout, starts)
     if moves and reached > _enough(bound) and not problem.hop:
@@ -114,6 +115,11 @@ class _Draft:
     def turns(self) -> tuple[Turn, ...]:
         return self.running.turns
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no layer runs by rows; rows make of the arena whole units."""
+        return all(group.is_whole for group in self.running.cut.groups)
+
     def plan(self, buffers: Buffers, starts: Sequence[int], bound: int) -> Plan:
         """With one place for each block."""
         return self.moving_plan(buffers, {i: [(0, at)] for i, at in enumerate(starts)}, bound)
@@ -139,7 +145,7 @@ class _Draft:
                 if (key := accumulator_key(problem, index)) in at
             },
             allocations=tuple(self._allocations(at)),
-            arena_bytes=reached if all(group.is_whole for group in cut.groups) else round_up(reached, problem.unit),
+            arena_bytes=reached if self.is_whole else round_up(reached, problem.unit),
             lower_bound_bytes=bound,
             arena_align=max(_ALIGN, problem.unit, problem.scratch_unit),
             moves=tuple(self._moves(at)),
