@@ -90,8 +90,7 @@ class Family:
         start = 0
         for live_bytes in _ladder(self.ladder, _SHARING):
             stop = self.ladder.index(live_bytes) + 1
-            table = self.table(stop - 1)
-            for shared in dict.fromkeys(table.shared_sets() if table is not None else ()):
+            for shared in dict.fromkeys(self.solver.shared_sets(live_bytes)):
                 ladders.setdefault(shared, []).extend(self.ladder[start:stop])
             start = stop
         return [

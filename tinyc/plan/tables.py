@@ -32,8 +32,7 @@ NEVER = 2**46  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
 _GRAIN_STEP = 16  # bytes that grains are multiples of, so that tables which count other code once share their sums
 _STATES = 2048  # of a table, at most
-_DEAR = 1e6  # cycles for a byte: any number of them, where nothing takes less flash
-_PRICES_APART = 3.0  # of cuts whose shared code is looked at
+_PRICES_APART = 3  # of those at which it is looked at what code layers share
 _NONE = -1  # no form
 _NUMBER_BITS = 16  # of an offer among those of its span, of which there is at most one for each state
 _Span = tuple[int, int]  # layers [start, stop)
@@ -79,6 +78,10 @@ class _Forms:
     def forms(self) -> tuple[Form, ...]:
         """All of them."""
         return tuple(itertools.chain.from_iterable(map(self.at, range(len(self.flash)))))
+
+    def cheapest(self, price: float) -> tuple[Form, ...]:
+        """The one form that is the cheapest at a price of a byte."""
+        return self.at(int((self.cycles + self.flash * price).argmin()))
 
     @cached_property
     def at_prices(self) -> Floats:
@@ -184,18 +187,6 @@ class CutTable:
         groups = tuple(self.solver.measured[number].group for number, _ in taken)
         return Partition(groups, chosen, sum(form.cost.cycles for form in chosen))
 
-    def shared_sets(self) -> Iterator[frozenset[Hashable]]:
-        """Keys of code that layers share in good cuts: those on the convex hull of flash and cycles, their forms
-        exchanged for such code."""
-        last = np.inf
-        for state in self._hull():
-            price = self._price(state)
-            if price <= last / _PRICES_APART:
-                ways = [way for number, _ in self._taken(state) for way in self.solver.ways(number, self.live_bytes)]
-                functions = shared_code(self.cut(state).forms, ways, price)
-                yield frozenset(self.solver.keys[function] for function in functions)
-                last = price
-
     def _taken(self, state: int) -> list[tuple[int, int]]:
         """Each group of a state's cut, and the place in its forms, in order."""
         taken, stop = [], len(self.prefixes) - 1
@@ -205,31 +196,6 @@ class CutTable:
             taken.append((number, place))
             stop = self.solver.measured[number].start
         return taken[::-1]
-
-    def _hull(self) -> list[int]:
-        """States on the convex hull of flash and cycles, ascending."""
-        states: list[int] = []
-        for state in np.flatnonzero(np.diff(self.cycles, prepend=NEVER) < 0).tolist():
-            while len(states) > 1 and self._slope(states[-2], states[-1]) <= self._slope(states[-1], state):
-                states.pop()
-            states.append(state)
-        return states
-
-    def _slope(self, first: int, second: int) -> float:
-        """Cycles that a grain saves, from one state to another."""
-        return float(self.cycles[first] - self.cycles[second]) / (second - first)
-
-    def _price(self, state: int) -> float:
-        """Cycles for which a byte of flash is taken at a state: the mean of what the best smaller states save for each
-        byte less, and the best larger ones for each byte more."""
-        cycles = self.cycles
-        places = np.arange(len(cycles))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = (cycles - cycles[state]) / (state - places)
-        smaller, larger = slopes[:state][cycles[:state] < NEVER], slopes[state + 1 :]
-        left = float(smaller.min()) if len(smaller) else _DEAR * self.solver.grain
-        right = float(larger.max()) if len(larger) else 0.0
-        return (left + right) / 2 / self.solver.grain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -390,7 +356,7 @@ class CutTables:
 
     def polygon(self, live_bytes: int) -> Polygon | None:
         """What no cut within so many live bytes is below; None if there are none."""
-        costs = np.full((max(one.stop for one in self.measured) + 1, len(PRICES)), np.inf)
+        costs = np.full((self.measured[-1].stop + 1, len(PRICES)), np.inf)
         costs[0] = 0
         for one in self.measured:
             layers, _ = self.common.fitting(one, live_bytes)
@@ -399,6 +365,37 @@ class CutTables:
         if costs[-1, 0] == np.inf:
             return None
         return Polygon.of(costs[-1] + PRICES * self.once_bytes, self.least_bytes)
+
+    def shared_sets(self, live_bytes: int) -> Iterator[frozenset[Hashable]]:
+        """Keys of code that layers share in good cuts within so many live bytes: of cuts that are the cheapest at a
+        price of a byte, their forms exchanged for such code."""
+        seen: set[tuple[int, ...]] = set()
+        for price, taken in self._cheapest(live_bytes):
+            layers = [fitting for number in taken for fitting in self._fitting(number, live_bytes)]
+            forms = [form for fitting in layers for form in self._forms_of(fitting).cheapest(price)]
+            if (identity := tuple(map(id, forms))) not in seen:
+                seen.add(identity)
+                functions = shared_code(forms, [self._ways_of(fitting) for fitting in layers], price)
+                yield frozenset(self.keys[function] for function in functions)
+
+    def _cheapest(self, live_bytes: int) -> Iterator[tuple[float, list[int]]]:
+        """Some prices, and numbers of the groups of the cut that is the cheapest at each; none if there is none."""
+        some = slice(None, None, _PRICES_APART)
+        costs = np.full((self.measured[-1].stop + 1, len(PRICES[some])), np.inf)
+        last = np.full(costs.shape, -1)
+        costs[0] = 0
+        for number, one in enumerate(self.measured):
+            layers, _ = self.common.fitting(one, live_bytes)
+            if layers is not None:
+                own = costs[one.start] + self._at_prices(layers)[some]
+                last[one.stop, own < costs[one.stop]] = number
+                np.minimum(costs[one.stop], own, out=costs[one.stop])
+        for place, price in enumerate(PRICES[some].tolist() if costs[-1, 0] < np.inf else ()):
+            taken, stop = [], len(costs) - 1
+            while stop:
+                taken.append(int(last[stop, place]))
+                stop = self.measured[taken[-1]].start
+            yield price, taken[::-1]
 
     def _at_prices(self, layers: Sequence[_Fitting]) -> Floats:
         """What a group of layers costs at each price of a byte."""
@@ -412,13 +409,13 @@ class CutTables:
         assert sums is not None
         return sums.at(place)
 
-    def ways(self, number: int, live_bytes: int) -> list[Ways]:
-        """The forms of each of a group's layers that fit, those too that others beat: where a layer beside has their
-        code they take less flash than it seems."""
-        layers, _ = self.common.fitting(self.measured[number], live_bytes)
-        return [self._ways_of(fitting) for fitting in layers or ()]
+    def _fitting(self, number: int, live_bytes: int) -> Sequence[_Fitting]:
+        """What fits of each of a group's layers."""
+        return self.common.fitting(self.measured[number], live_bytes)[0] or ()
 
     def _ways_of(self, fitting: _Fitting) -> Ways:
+        """The forms that fit, those too that others beat: where a layer beside has their code they take less flash than
+        it seems."""
         if fitting not in self._ways:
             whole = (fitting.forms[i] for i in fitting.whole)
             forms = {id(form): form for form in (*self._forms_of(fitting).forms, *whole)}
