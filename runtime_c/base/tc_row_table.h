@@ -55,6 +55,12 @@ static inline void tc_copy_words(uint8_t *to, const uint8_t *from, int32_t bytes
 #endif
 }
 
+/* Copies constants from slow flash to RAM, where a kernel then reads them again and again. */
+static TC_UNUSED TC_ENTRY void tc_copy_stream(uint8_t *to, const void *from, int32_t bytes)
+{
+    tc_copy_words(to, (const uint8_t *)from, bytes);
+}
+
 /* Moves `bytes` bytes, a whole number of words or not, to a lower address or to where they do not overlap. */
 static inline void tc_move_rows(uint8_t *to, const uint8_t *from, int32_t bytes)
 {

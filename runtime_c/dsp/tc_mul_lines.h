@@ -173,4 +173,10 @@ TC_INLINE void tc_mul_lines(const tc_mul_s8_dsp_t *p, const int8_t *x0, const in
     }
 }
 
+/* With the function of the shift. */
+static TC_UNUSED void tc_mul_s8_dsp(const tc_mul_s8_dsp_t *p, const int8_t *x0, const int8_t *x1, int8_t *y)
+{
+    tc_mul_lines(p, x0, x1, y, p->line);
+}
+
 #endif

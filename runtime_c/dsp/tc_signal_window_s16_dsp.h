@@ -5,7 +5,7 @@
 #define TC_SIGNAL_WINDOW_S16_DSP_H
 
 #include "tc_signal_dsp.h"
-#include "tc_signal_window.h"
+#include "tc_signal_window_s16.h"
 
 /* shift 12, nothing limited */
 static inline int32_t tc_signal_windowed(const int16_t *x, const int16_t *w)
@@ -50,13 +50,7 @@ static inline void tc_signal_window_pairs(const int16_t *x, const int16_t *w, in
 static void tc_signal_window_s16_dsp(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held,
                                      int16_t *y)
 {
-    const int16_t *from = x + p->skip, *old = p->first > 0 ? held + p->begin : x;
-
-    for (int32_t line = 0; line < p->lines; line++, y += p->n) {
-        tc_signal_window_pairs(old, p->window, p->first, p->shift, p->wraps, y);
-        tc_signal_window_pairs(from, p->window + p->first, p->n - p->first, p->shift, p->wraps, y + p->first);
-        from += p->n - p->first;
-    }
+    tc_signal_window_lines(p, x, held, y, tc_signal_window_pairs);
 }
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The natural logarithm in float32: -infinity of 0, not a number below. Error: docs/float32.md of tinyc. */
+/* The natural logarithm in float32: -infinity of 0, not a number below; log(1 + e^x). Error: docs/float32.md
+ * of tinyc. */
 #ifndef TC_FLOAT_LOG_H
 #define TC_FLOAT_LOG_H
 
-#include "tc_float.h"
+#include "tc_float_exp.h"
 
 /* (log(1 + f) - f) / f^2 for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
 static inline float tc_log_tail(float f)
@@ -40,6 +41,12 @@ static inline float tc_log(float x)
 static inline float tc_log1p(float x)
 {
     return x < 0.4f ? tc_fma(tc_log_tail(x), x * x, x) : tc_log(1.0f + x);
+}
+
+/* log(1 + e^x). */
+static inline float tc_softplus(float x)
+{
+    return (x > 0.0f ? x : 0.0f) + tc_log1p(tc_exp(x > 0.0f ? -x : x));
 }
 
 #endif

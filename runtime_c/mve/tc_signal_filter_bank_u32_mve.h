@@ -5,7 +5,7 @@
 #define TC_SIGNAL_FILTER_BANK_U32_MVE_H
 
 #include "tc_mve.h"
-#include "tc_signal_filter_bank_sums.h"
+#include "tc_signal_filter_bank.h"
 
 #if TC_MVE_ASM
 

@@ -5,7 +5,7 @@
 #define TC_SIGNAL_WINDOW_S16_MVE_H
 
 #include "tc_mve.h"
-#include "tc_signal_window.h"
+#include "tc_signal_window_s16.h"
 
 #if TC_MVE_ASM
 
@@ -71,13 +71,7 @@ static inline void tc_mve_signal_window(const int16_t *x, const int16_t *w, int3
 static void tc_signal_window_s16_mve(const tc_signal_window_s16_t *p, const int16_t *x, const int16_t *held,
                                      int16_t *y)
 {
-    const int16_t *from = x + p->skip, *old = p->first > 0 ? held + p->begin : x;
-
-    for (int32_t line = 0; line < p->lines; line++, y += p->n) {
-        tc_mve_signal_window(old, p->window, p->first, p->shift, p->wraps, y);
-        tc_mve_signal_window(from, p->window + p->first, p->n - p->first, p->shift, p->wraps, y + p->first);
-        from += p->n - p->first;
-    }
+    tc_signal_window_lines(p, x, held, y, tc_mve_signal_window);
 }
 
 #endif

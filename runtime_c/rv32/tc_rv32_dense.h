@@ -125,4 +125,100 @@ static TC_UNUSED void tc_rv32_dense_nibbles(const int8_t *x, const int32_t *w, i
 
 #endif
 
+/* ---- int8 weights ---- */
+
+/* w: of twelve or eight outputs [inputs][words of four], of the rest as many words as it takes; inputs: of
+ * whole segments, no weights beyond the last output and input. fixes: of tc_rv32_dense_out_t. out.channels: a
+ * multiple of four of them. */
+typedef struct {
+    const int32_t *w;
+    const int16_t *fixes;
+    tc_rv32_out_t out;
+    int32_t batch, in_c;
+} tc_fully_connected_s8_rv32_t;
+
+/* starts: room for two words of each segment. held: room for the inputs of whole segments, or NULL where in_c
+ * is so many. */
+static TC_UNUSED void tc_fully_connected_s8_rv32(const tc_fully_connected_s8_rv32_t *p,
+                                                 const tc_rv32_segments_t *segments, const int8_t *x,
+                                                 int8_t *y, uint32_t *starts, int8_t *held)
+{
+    const int32_t out_c = p->out.out_c, inputs = segments->count * segments->inputs;
+
+    for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
+        const int32_t *w = p->w;
+        tc_rv32_dense_out_t out = {p->fixes, p->out.scale, p->out.y_min, p->out.y_max};
+        const int8_t *from = x;
+        if (held) {
+            for (int32_t i = 0; i < inputs; i++) {
+                held[i] = i < p->in_c ? x[i] : 0;
+            }
+            from = held;
+        }
+        for (int32_t s = 0, i = 0; s < segments->count; s++) {
+            int32_t sum = 0;
+            for (const int32_t end = i + segments->inputs; i < end; i += 4) { /* 8 or 16 */
+                sum += from[i] + from[i + 1] + from[i + 2] + from[i + 3];
+            }
+            const uint32_t odd = 0x8000u - ((uint32_t)sum << 7);
+            starts[2 * s] = odd + (odd << 8) + (odd << 16) + 0x80000000u;
+            starts[2 * s + 1] = odd;
+        }
+        for (int32_t tile = 0, o = 0; o < out_c; tile++) {
+            const int32_t lanes = segments->tiles[tile].lanes, count = segments->tiles[tile].count;
+            const int32_t made = count * lanes;
+            int8_t last[12], *const to = out_c - o < made ? last : y + o;
+            segments->tiles[tile].make(from, w, segments->count, starts, count, p->out.channels + 4 * o, to,
+                                       &out);
+            for (int32_t i = o; to == last && i < out_c; i++) {
+                y[i] = last[i - o];
+            }
+            w += made / 4 * inputs;
+            o += made;
+        }
+    }
+}
+
+/* ---- int4 weights ---- */
+
+/* w [out_c / 8][in_c]: a word holds the weights of an input for eight outputs, W = d0 + 16 d1 + ... + 16^7
+ * d7: d7 the weight, the others the weight + 8. The sums are taken of W >> 0, W >> 4, ... , and neighbours
+ * subtracted in the end; 8 times the sum of the inputs goes as well. All exact modulo 2^32. */
+typedef struct {
+    const int32_t *w;
+    tc_rv32_out_t out;
+    int32_t batch, in_c;
+} tc_fully_connected_s8_w4_rv32_t;
+
+static TC_UNUSED void tc_fully_connected_s8_w4_rv32(const tc_fully_connected_s8_w4_rv32_t *p,
+                                                    tc_rv32_dense_nibbles_t *add, const int8_t *x, int8_t *y)
+{
+    const int32_t out_c = p->out.out_c, in_c = p->in_c, rest = in_c & 3;
+
+    for (int32_t b = 0; b < p->batch; b++, x += in_c, y += out_c) {
+        const int32_t *w = p->w;
+        int32_t x_sum = 0;
+        for (int32_t i = 0; i < in_c; i++) {
+            x_sum += x[i];
+        }
+        for (int32_t o = 0; o < out_c; o += 8, w += in_c) {
+            int32_t sums[8];
+            for (int32_t i = 0; i < 8; i++) {
+                uint32_t sum = 0;
+                for (int32_t tap = 0; tap < rest; tap++) {
+                    sum += (uint32_t)(int32_t)x[tap] * (uint32_t)(w[tap] >> 4 * i);
+                }
+                sums[i] = (int32_t)sum;
+            }
+            if (in_c > 3) {
+                add(x + rest, w + rest, in_c >> 2, sums);
+            }
+            for (int32_t i = 0; i < 7; i++) {
+                sums[i] = (int32_t)((uint32_t)sums[i] - ((uint32_t)sums[i + 1] << 4) - 8 * (uint32_t)x_sum);
+            }
+            tc_rv32_dense_store(&p->out, sums, 8, o, y);
+        }
+    }
+}
+
 #endif

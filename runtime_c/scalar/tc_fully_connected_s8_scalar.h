@@ -23,7 +23,7 @@ typedef struct {
 } tc_fully_connected_s8_scalar_t;
 
 static TC_UNUSED void tc_fully_connected_s8_scalar(const tc_fully_connected_s8_scalar_t *p, const int8_t *x,
-                                                          int8_t *y, void *scratch)
+                                                   int8_t *y, void *scratch)
 {
     int32_t *const wide = (int32_t *)scratch;
     const int32_t out_c = p->out.out_c;
@@ -42,5 +42,62 @@ static TC_UNUSED void tc_fully_connected_s8_scalar(const tc_fully_connected_s8_s
         }
     }
 }
+
+#define TC_SCALAR_HELD 64  /* inputs on the stack, */
+#define TC_SCALAR_SUMS 64  /* and outputs that are there as sums */
+
+/* x [n], then zeros -> words [taps], n in taps - 3 .. taps; the sum of them. */
+static inline int32_t tc_scalar_widen(const int8_t *x, int32_t n, int32_t taps, int32_t *to)
+{
+    int32_t sum = 0;
+    for (const int8_t *const end = x + n; x < end; x++) {
+        *to++ = *x;
+        sum += *x;
+    }
+    tc_clear(to, taps - n);
+    return sum;
+}
+
+/* 64 inputs and 64 sums at a time on the stack, 512 bytes, in place of a scratch for all inputs; also with
+ * weights that have a zero point: the weight of an input is w + offset. The products of the inputs with the
+ * offset are those of their sum, which all outputs share. A row of x is read before its outputs are written
+ * if it has at most 64 inputs, or 64 outputs. */
+static TC_UNUSED void tc_fully_connected_s8_held_scalar(const tc_fully_connected_s8_scalar_t *p,
+                                                        const int8_t *x, int8_t *y, int32_t offset)
+{
+    const int32_t out_c = p->out.out_c, several = p->taps > TC_SCALAR_HELD;
+    int32_t wide[TC_SCALAR_HELD], acc[TC_SCALAR_SUMS];
+
+    for (int32_t b = 0; b < p->batch; b++, x += p->in_c, y += out_c) {
+        int32_t sum = 0;
+        for (int32_t first = 0; first < out_c; first += TC_SCALAR_SUMS) {
+            const int32_t last = out_c - first < TC_SCALAR_SUMS ? out_c : first + TC_SCALAR_SUMS;
+            if (several) sum = 0;
+            for (int32_t from = 0; from < p->taps; from += TC_SCALAR_HELD) {
+                const int32_t n = p->taps - from < TC_SCALAR_HELD ? p->taps - from : TC_SCALAR_HELD;
+                if (first == 0 || several) {
+                    const int32_t left = p->in_c - from;
+                    sum += tc_scalar_widen(x + from, left < n ? left : n, n, wide);
+                }
+                for (int32_t o = first; o < last; o += 4) {
+                    int32_t *const to = acc + (o - first), more[4];
+                    tc_scalar_dense4(wide, p->w + o * p->taps + 4 * from, n >> 2, from ? more : to);
+                    for (int32_t i = 0; from && i < 4; i++) {
+                        to[i] += more[i];
+                    }
+                }
+            }
+            for (int32_t i = 0; i < last - first; i++) {
+                acc[i] += sum * offset;
+            }
+            for (int32_t o = first; o < last; o += 4) {
+                p->store(&p->out, acc + (o - first), o, y + o);
+            }
+        }
+    }
+}
+
+#undef TC_SCALAR_HELD
+#undef TC_SCALAR_SUMS
 
 #endif

@@ -70,7 +70,7 @@ static inline void tc_scalar_strided_place(const tc_scalar_strided_t *p, const i
     }
 }
 
-/* The same of the tiles whose windows begin at (top, left)[3], as factors. */
+/* The same of all places of the tiles whose windows begin at (top, left)[3]. */
 static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const int8_t *x, const int32_t *top,
                                             const int32_t *left, int32_t *to)
 {
@@ -83,9 +83,6 @@ static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const 
             from[k] = inside ? x + (iy * p->in_w + ix) * p->in_c : p->pad;
         }
         tc_scalar_strided_place(p, from, place, to);
-    }
-    for (int32_t segment = 0; segment < p->segments; segment++) {
-        tc_scalar_strided_factors(to + segment * 50 * p->channels, 2 * p->channels);
     }
 }
 
@@ -150,13 +147,29 @@ TC_SCALAR_STRIDED_WAY(3, 3, 0)
 TC_SCALAR_STRIDED_WAY(3c, 3, 1)
 #undef TC_SCALAR_STRIDED_WAY
 
+/* Pixels [segment][5][5][channels][X1, X2] of three tiles, the rest of the scratch behind them -> their
+ * outputs y [output of the tile][tile]. */
+TC_INLINE void tc_scalar_strided_outputs(const tc_scalar_strided_t *p, int32_t *pixels, int8_t *const *y)
+{
+    const int32_t products = 25 * p->segments, channels = p->channels, out_c = p->out.out_c;
+    int32_t *const sums = pixels + 2 * products * channels;
+
+    for (int32_t segment = 0; segment < p->segments; segment++) {
+        tc_scalar_strided_factors(pixels + segment * 50 * channels, 2 * channels);
+    }
+    for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
+        const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
+        tc_scalar_products(pixels, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels, sums);
+        p->store(&p->out, sums, p->segments, o, lanes, y);
+    }
+}
+
 /* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. */
-static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, int8_t *y,
-                                            void *scratch)
+static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x,
+                                                       int8_t *y, void *scratch)
 {
     const int32_t across = (p->out_w + 1) >> 1, tiles = ((p->out_h + 1) >> 1) * across, out_c = p->out.out_c;
-    const int32_t products = 25 * p->segments, channels = p->channels;
-    int32_t *const factors = (int32_t *)scratch, *const sums = factors + 2 * products * channels;
+    int32_t *const pixels = (int32_t *)scratch;
 
     for (int32_t tile = 0, ox = 0, oy = 0; tile < tiles; tile += 3) {
         int32_t top[3], left[3];
@@ -175,13 +188,50 @@ static TC_UNUSED void tc_scalar_strided_run(const tc_scalar_strided_t *p, const 
                 oy += 2;
             }
         }
-        tc_scalar_strided_gather(p, x, top, left, factors);
-        for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
-            const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
-            tc_scalar_products(factors, p->w + (o >> 2) * (4 * products * channels) + (o & 3), 8 * channels,
-                               sums);
-            p->store(&p->out, sums, p->segments, o, lanes, to);
+        tc_scalar_strided_gather(p, x, top, left, pixels);
+        tc_scalar_strided_outputs(p, pixels, to);
+    }
+}
+
+/* Two or four rows, from row pointers.
+ *
+ * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer
+ * the last is left there (four rows: where out_w is more than 4). p: of the layer, with that out_h; in_h and
+ * pad_top count for nothing. Tiles go along the rows, then down.
+ */
+static TC_UNUSED void tc_scalar_strided_rows(const tc_scalar_strided_t *p, const int8_t *const *x,
+                                             int8_t *const *y, void *scratch)
+{
+    const int32_t tiles = (p->out_h >> 1) * ((p->out_w + 1) >> 1), out_c = p->out.out_c;
+    int32_t *const pixels = (int32_t *)scratch;
+
+    for (int32_t tile = 0, ox = 0, oy = 0; tile < tiles; tile += 3) {
+        const int8_t *const *rows[3];
+        int32_t left[3];
+        int8_t *to[12];
+        for (int32_t k = 0; k < 3; k++) {
+            const int inside = oy < p->out_h;
+            rows[k] = x + (inside ? 2 * oy : 0);
+            left[k] = inside ? 2 * ox - p->pad_left : p->in_w;
+            for (int32_t i = 0; i < 4; i++) {
+                const int32_t at_x = ox + (i & 1);
+                to[3 * i + k] = inside && at_x < p->out_w ? y[oy + (i >> 1)] + at_x * out_c : 0;
+            }
+            ox += 2;
+            if (ox >= p->out_w) {
+                ox = 0;
+                oy += 2;
+            }
         }
+        for (int32_t place = 0; place < 25; place++) {
+            const int8_t *from[3];
+            for (int32_t k = 0; k < 3; k++) {
+                const int32_t ix = left[k] + place % 5;
+                from[k] = ix >= 0 && ix < p->in_w ? rows[k][place / 5] + ix * p->in_c : p->pad;
+            }
+            tc_scalar_strided_place(p, from, place, pixels);
+        }
+        tc_scalar_strided_outputs(p, pixels, to);
     }
 }
 

@@ -8,8 +8,7 @@
 #ifndef TC_LOG_MEL_FRAMES_H
 #define TC_LOG_MEL_FRAMES_H
 
-#include "tc_spectrum_bands_u32.h"
-#include "tc_spectrum_bands_u64.h"
+#include "tc_spectrum_bands.h"
 #include "tc_spectrum_log.h"
 #include "tc_spectrum_power.h"
 #include "tc_spectrum_project.h"

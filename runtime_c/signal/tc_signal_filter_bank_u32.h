@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
-/* tc_signal_filter_bank_sums.h, one product after the other. y may not overlap e. No scratch. */
+/* tc_signal_filter_bank.h, one product after the other. y may not overlap e. No scratch. */
 #ifndef TC_SIGNAL_FILTER_BANK_U32_H
 #define TC_SIGNAL_FILTER_BANK_U32_H
 
-#include "tc_signal_filter_bank_sums.h"
+#include "tc_signal_filter_bank.h"
 
 #if TC_GNU && defined(__thumb2__)
 

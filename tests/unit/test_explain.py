@@ -47,6 +47,9 @@ def test_what_is_said() -> None:
     assert kernel.of == ("conv2d",)
     assert "dsp" in kernel.core
     assert not any(line.startswith("*") for line in kernel.contract.splitlines())
+    (shared,) = explain("tc_depthwise_conv2d_3x3_s8_w4_scalar")  # in a header with the one of int8 weights
+    assert shared.contract.startswith("One row of a 3x3 depthwise convolution")
+    assert shared.contract.endswith("two in a byte, the first in the low\nhalf.")
     (written,) = explain("tc_conv2d_s8_w16_asm_k3x6_o4_4509c7")
     assert written.name == "tc_conv2d_s8_w16_asm"
     foreign = explain("conv")

@@ -258,7 +258,7 @@ class Step:
                 *self.choice.kernel.headers,
                 *own,
                 *rows,
-                *(("tc_copy_stream.h",) if self.choice.offer.copies else ()),
+                *(("tc_row_table.h",) if self.choice.offer.copies else ()),
             )
         form = self.row_step.form
         kernel = () if form.function else self.choice.kernel.headers
@@ -392,8 +392,6 @@ class Program:
         names: dict[str, None] = {}
         for step in self.steps:
             names.update(dict.fromkeys(step.headers))
-        if self.fetches:
-            names["tc_copy_stream.h"] = None
-        if self.incremental is not None:
-            names["tc_row_table.h"] = None  # moves rows
+        if self.fetches or self.incremental is not None:
+            names["tc_row_table.h"] = None  # copies constants, moves rows
         return tuple(names)

@@ -60,7 +60,7 @@ def places_of(op: Op, kernel: Kernel) -> tuple[CodePlace, ...]:
     places = [place for part, function in meaning if (place := _place(part, function))]
     places += [place for part, function in _functions(kernel.offer, "offer") if (place := _place(part, function))]
     if not kernel.written:
-        places.append(CodePlace("its code", _of_runtime(f"{kernel.name}.h"), 0))
+        places.append(CodePlace("its code", _of_runtime(kernel.own_header), 0))
     return tuple(dict.fromkeys(places))
 
 

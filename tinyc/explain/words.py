@@ -161,7 +161,7 @@ def _of_kernel(name: str) -> Meaning:
         of=tuple(dict.fromkeys(op for op, _ in uses)),
         core=tuple(sorted(first.isa)),
         takes=tuple(dict.fromkeys(takes)),
-        contract="" if first.written else _contract(name),
+        contract="" if first.written else _contract(first),
         places=_of_tinyc(name),
     )
 
@@ -172,9 +172,11 @@ def _of_tinyc(name: str, *ops: str) -> tuple[CodePlace, ...]:
     return tuple(dict.fromkeys(place for op, kernel in uses for place in places_of(all_ops()[op], kernel)))
 
 
-def _contract(name: str) -> str:
-    """The first comment of a kernel's file but the licence, without its stars."""
-    text = header_of(f"{name}.h")
-    comments = [comment for comment in re.findall(r"/\*(.*?)\*/", text, re.DOTALL) if "SPDX-" not in comment]
-    lines = [re.sub(r"^ \* ?", "", line).rstrip() for line in comments[0].strip().splitlines()] if comments else []
-    return "\n".join(lines)
+def _contract(kernel: Kernel) -> str:
+    """The first comment of a kernel's file but the licence, without its stars; where the file has several kernels, the
+    one right above the function, too."""
+    text = header_of(kernel.own_header)
+    comments = [comment for comment in re.findall(r"/\*(.*?)\*/", text, re.DOTALL) if "SPDX-" not in comment][:1]
+    if kernel.header:
+        comments += re.findall(rf"/\*((?:(?!\*/).)*)\*/\nstatic[^;{{]*?\b{kernel.name}\(", text, re.DOTALL)
+    return "\n".join(re.sub(r"^ \* ?", "", line).rstrip() for own in comments for line in own.strip().splitlines())

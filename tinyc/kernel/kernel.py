@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiler knows about a C kernel, and how a step of the generated library calls it.
 
-A kernel is one header in runtime_c/ that holds one `static` function of the same name, or a family of such functions,
-each written for one layer (`Kernel.written`): shapes as constants, loops unrolled. An
-operator lists its kernels best first; of those whose conditions hold on the board, `select` takes the cheapest.
+A kernel is one `static` function in a header of runtime_c/, which bears its name or is shared by kernels that differ in
+little (`Kernel.header`), or a family of such functions, each written for one layer (`Kernel.written`): shapes as
+constants, loops unrolled. An operator lists its kernels best first; of those whose conditions hold on the board,
+`select` takes the cheapest.
 
 Two kinds of call:
 
@@ -523,7 +524,7 @@ def only_if(holds: Callable[[Site, Any], bool], asks: str, offering: Offering) -
 class Kernel:
     """A C function, where it may be used, and what it offers there."""
 
-    name: str  # of the C function and of its header in `runtime_c/`; with `written`, of a family of functions
+    name: str  # of the C function; with `written`, of a family of functions
     offer: Offering  # what it costs and how it is called, for a node that fits `when`
     isa: frozenset[str] = frozenset()  # features that the core must have (`dsp`)
     when: tuple[Condition, ...] = ()  # conditions on the node
@@ -532,6 +533,7 @@ class Kernel:
     # They have the output's shape, or (shrinks) more elements.
     inplace: tuple[int, ...] = ()
     shrinks: bool = False
+    header: str = ""  # of runtime_c/, with the function; empty: named as it is
     includes: tuple[str, ...] = field(default=())  # further headers of runtime_c/, beside tc_math.h
     written: bool = False  # each function of the family is written for its layer
     slow_flash: bool = False  # for boards with slow flash only, where others wait for their code
@@ -545,9 +547,14 @@ class Kernel:
     sized_by_values: bool = False
 
     @property
+    def own_header(self) -> str:
+        """The header of runtime_c/ with the function; there is none where functions are written for their layers."""
+        return self.header or f"{self.name}.h"
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """Headers of runtime_c/ that a call needs; a function written for the layer brings its own."""
-        return self.includes if self.written else (*self.includes, f"{self.name}.h")
+        return self.includes if self.written else (*self.includes, self.own_header)
 
     def with_row_forms(self, row_forms: Callable[[Site, Any], tuple[RowForm, ...]]) -> Kernel:
         """The same kernel with these row forms."""

@@ -143,8 +143,6 @@ def table_bytes(site: Site, p: BandsParams) -> int:
     return 2 * macs(site) + 4 * len(p.weights)
 
 
-MVE = frozenset({"mve"})
-
 OP = Op(
     name="spectrum_bands",
     attrs=SpectrumBands,
@@ -155,13 +153,15 @@ OP = Op(
     quant_in=(Unquantized(),),
     quant_out=(Unquantized(),),
     kernels=tuple(
-        Kernel(name, offered(lower, cost=CountedCost(name, units, flash=table_bytes)), isa=isa, when=(when,))
-        for name, units, isa, when in (
-            ("tc_spectrum_bands_u64_mve", of_fours, MVE, is_wide),
-            ("tc_spectrum_bands_u32_mve", of_fours, MVE, is_narrow),
-            ("tc_spectrum_bands_u64", of_products, frozenset[str](), is_wide),
-            ("tc_spectrum_bands_u32", of_products, frozenset[str](), is_narrow),
+        Kernel(
+            f"tc_spectrum_bands_{dtype}{core}",
+            offered(lower, cost=CountedCost(f"tc_spectrum_bands_{dtype}{core}", units, flash=table_bytes)),
+            isa=isa,
+            when=(when,),
+            header=f"tc_spectrum_bands{core}.h",
         )
+        for core, units, isa in (("_mve", of_fours, frozenset({"mve"})), ("", of_products, frozenset[str]()))
+        for dtype, when in (("u64", is_wide), ("u32", is_narrow))
     ),
     macs=macs,
     traits=frozenset({Trait.ANY_TYPE}),

@@ -142,7 +142,8 @@ DEPTHWISE = (
             ),
         ),
         when=(is_s8_w4, scalar_depthwise.takes),
-        includes=("tc_scalar.h", "tc_depthwise_conv2d_3x3_s8_scalar.h"),
+        header="tc_depthwise_conv2d_3x3_s8_scalar.h",
+        includes=("tc_scalar.h",),
     ),
 )
 DENSE = (

@@ -146,13 +146,15 @@ CONV = Kernel(
         cost=CountedCost("tc_conv2d_s8_offset_scalar", of_triples, flash=conv_bytes),
     ),
     when=(has_wide_weights, one_offset, conv.small_sums),
-    includes=(*_INCLUDES, "tc_conv2d_s8_scalar.h"),
+    header="tc_conv2d_s8_scalar.h",
+    includes=_INCLUDES,
 )
 DENSE = Kernel(
     "tc_fully_connected_s8_held_scalar",
     offered(lower_dense, cost=CountedCost("tc_fully_connected_s8_held_scalar", of_dense, flash=dense_bytes)),
     when=(is_s8_or_w16, one_offset, dense.takes),
-    includes=(*_INCLUDES, "tc_fully_connected_s8_scalar.h"),
+    header="tc_fully_connected_s8_scalar.h",
+    includes=_INCLUDES,
 )
 DEPTHWISE_3X3 = Kernel(
     "tc_depthwise_conv2d_3x3_s8_offset_scalar",
@@ -162,7 +164,8 @@ DEPTHWISE_3X3 = Kernel(
         cost=CountedCost("tc_depthwise_conv2d_3x3_s8_offset_scalar", depthwise.of_columns, flash=depthwise.flash_bytes),
     ),
     when=(has_wide_weights, one_offset, depthwise.takes),
-    includes=(*_INCLUDES, "tc_depthwise_conv2d_3x3_s8_scalar.h"),
+    header="tc_depthwise_conv2d_3x3_s8_scalar.h",
+    includes=_INCLUDES,
 )
 DEPTHWISE = Kernel(
     "tc_depthwise_conv2d_s8_offset_taps",
@@ -172,5 +175,6 @@ DEPTHWISE = Kernel(
         cost=CountedCost("tc_depthwise_conv2d_s8_offset_taps", of_taps, flash=taps_bytes),
     ),
     when=(has_wide_weights, one_offset, taps.takes),
-    includes=(*_INCLUDES, "tc_depthwise_conv2d_s8_taps.h"),
+    header=taps.HEADER,
+    includes=_INCLUDES,
 )

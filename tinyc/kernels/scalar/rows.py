@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """conv2d 3x3 on cores without DSP instructions, a few output rows per call, by exact fast forms: how a streamed group
-makes it (tc_scalar_tile_rows.h, tc_scalar_strided_rows.h).
+makes it (tc_scalar_tile_rows.h, tc_scalar_strided.h).
 
 Stride 1: tiles of one, two or four rows and of two or four columns, two of them at a time. Scratch holds their
 factors, as words or, for a few percent of the products' instructions, as int16. Stride 2: tiles of 2x2 outputs, three
@@ -209,14 +209,14 @@ def _strided_form(site: Site, p: ConvParams, out_rows: int) -> RowForm:
     out_w, out_c = site.y().shape[2:]
     fields = scale_fields(p, p.w.reshape(out_c, -1), "tc_scalar_strided")
     sizes = (0, in_w, in_c, out_rows, out_w, 0, p.attrs.pad.left, *strided.segments_of(p))
-    head = f"of stride 2, {out_rows} rows, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_strided_rows.h"
+    head = f"of stride 2, {out_rows} rows, {in_w}x{in_c} -> {out_w}x{out_c}: tc_scalar_strided.h"
     struct = f"tc_scalar_strided_t p = {{w, pad, {_initializer(fields)}, {_listed(sizes)}, {fields['store']}}}"
     name = f"tc_conv2d_3x3s2_s8_rows{out_rows}_scalar_i{in_c}_o{out_c}"
     whole = strided.COST(site, p)
     triples = rows.calls * -(-(out_rows // 2 * -(-out_w // 2)) // _TILES)
     own_scratch = strided.scratch(site, p)
     cost = Cost(whole.instructions * triples // strided.triples(site), whole.flash_bytes, own_scratch)
-    run = "tc_scalar_strided_rows_run(&p, x, y, scratch)"
+    run = "tc_scalar_strided_rows(&p, x, y, scratch)"
     form, tile = _row_form(rows, p, strided.weights(p), fields, cost), tiles.text(site, _TILES, (2, 2))
     return replace(form, special=Once(lambda: _function(name, head, out_rows, tile, struct, run)))
 

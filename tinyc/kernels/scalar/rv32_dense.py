@@ -400,7 +400,7 @@ def _special(work: _Dense) -> SpecializedKernel:
     tc_fully_connected_s8_rv32(p, &segments, x, y, starts, {"held" if held else 0});
 }}"""
     stem = f"tc_fully_connected_s8_rv32_{work.segments}x{work.segment}"
-    headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_rv32.h")
+    headers = ("tc_rv32.h", "tc_rv32_dense.h")
     tile = tile_text(1, work.tile.lanes, "inputs as bytes", "int8 weights, four channels in a word")
     array_bytes = 8 * work.segments + work.held_bytes
     return LayerFunction(head, driver=driver, tile=tile, array_bytes=array_bytes).named(stem, *headers, parts=parts)
@@ -475,7 +475,7 @@ static void tc_fully_connected_s8_w4_rv32_8(const tc_fully_connected_s8_w4_rv32_
 {{
     tc_fully_connected_s8_w4_rv32(p, {sums.name}, x, y);
 }}"""
-    headers = ("tc_rv32.h", "tc_rv32_dense.h", "tc_fully_connected_s8_w4_rv32.h")
+    headers = ("tc_rv32.h", "tc_rv32_dense.h")
     tile = tile_text(1, _NIBBLES, "inputs as bytes", "int4 weights, eight channels in a word")
     return SpecializedKernel("tc_fully_connected_s8_w4_rv32_8", text, headers, (sums,), tile)
 

@@ -126,6 +126,7 @@ KERNELS = (
         "tc_conv2d_3x3s2_s8_tiles2_scalar",
         offered(lower, scratch=scratch, cost=COST),
         when=(is_s8_or_w4, takes),
-        includes=("tc_scalar.h", "tc_scalar_tiles.h", "tc_scalar_strided.h"),
+        header="tc_scalar_strided.h",
+        includes=("tc_scalar.h", "tc_scalar_tiles.h"),
     ),
 )

@@ -81,15 +81,15 @@ def weight_bytes(site: Site, p: ConvParams) -> int:
     return sum(const.data.nbytes for const in _weights(site, p).values()) + CHANNEL_BYTES * len(p.bias)
 
 
-_INCLUDES = ("tc_scalar.h", "tc_depthwise_conv2d_s8_taps.h")
+HEADER = "tc_depthwise_conv2d_s8_taps.h"  # with functions for all widths of weights
 
 
-def _kernel(name: str, is_kind: Condition, includes: tuple[str, ...]) -> Kernel:
+def _kernel(name: str, is_kind: Condition) -> Kernel:
     offer = offered(lower, scratch=scratch, cost=CountedCost(name, of_taps, flash=weight_bytes))
-    return Kernel(name, offer, when=(is_kind, takes), includes=includes)
+    return Kernel(name, offer, when=(is_kind, takes), header=HEADER, includes=("tc_scalar.h",))
 
 
 KERNELS = (
-    _kernel("tc_depthwise_conv2d_s8_taps", is_s8, _INCLUDES[:1]),
-    _kernel("tc_depthwise_conv2d_s8_w4_taps", is_s8_w4, _INCLUDES),
+    _kernel("tc_depthwise_conv2d_s8_taps", is_s8),
+    _kernel("tc_depthwise_conv2d_s8_w4_taps", is_s8_w4),
 )

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: 0BSD */
-/* Both kernels of spectrum_bands with Helium: sums of four products at a time, modulo 2^64, whatever their
+/* tc_spectrum_bands.h with Helium, same results: sums of four products at a time, modulo 2^64, whatever their
  * order. */
-#ifndef TC_MVE_BANDS_H
-#define TC_MVE_BANDS_H
+#ifndef TC_SPECTRUM_BANDS_MVE_H
+#define TC_SPECTRUM_BANDS_MVE_H
 
 #include "tc_mve.h"
 #include "tc_spectrum_bands.h"
@@ -98,6 +98,16 @@ TC_INLINE void tc_mve_bands(const tc_spectrum_bands_t *p, const uint32_t *x, int
         y[0] = (uint32_t)sum;
         y[1] = (uint32_t)(sum >> 32);
     }
+}
+
+static TC_UNUSED void tc_spectrum_bands_u32_mve(const tc_spectrum_bands_t *p, const uint32_t *x, uint32_t *y)
+{
+    tc_mve_bands(p, x, 0, y);
+}
+
+static TC_UNUSED void tc_spectrum_bands_u64_mve(const tc_spectrum_bands_t *p, const uint32_t *x, uint32_t *y)
+{
+    tc_mve_bands(p, x, 1, y);
 }
 
 #endif
