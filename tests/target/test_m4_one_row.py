@@ -12,6 +12,8 @@ from one_layer import check_on_core, offer_of
 from tests.ops.harness import run_kernel
 from tests.ops.weighted import Layer, graph_of, samples
 from tinyc.base.numerics import Numerics
+from tinyc.choose.select import ask
+from tinyc.kernel.kernel import Refused
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Site
 from tinyc.kernels.fast import one_row
 from tinyc.ops.conv2d import Conv2D
@@ -99,4 +101,6 @@ def test_costs_are_as_promised(name: str) -> None:
 
 def test_more_channels_are_refused() -> None:
     graph = graph_of(layer((4, 5, 5), 4))
-    assert not one_row.takes(Site(graph, graph.nodes[0], Numerics.TFLM))
+    (kernel,) = one_row.KERNELS
+    offer = ask(kernel, Site(graph, graph.nodes[0], Numerics.TFLM), kernel.isa)
+    assert offer == Refused("up to 4 input channels, output channels in fours up to 584")

@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.unit.networks import random_network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.options.build import Options
+from tinyc.pipeline import compiling
 from tinyc.pipeline import within_flash as module
 from tinyc.pipeline.progress import Progress
+from tinyc.quantize import UNPROVEN
 
 M4 = load_board("cortex-m4")
 LIMIT = 10_000
@@ -68,10 +73,19 @@ def test_where_none_fits_it_is_the_smallest(built: Any) -> None:
     assert asked == [None, 1500, 2200, 2500]
 
 
-def test_no_compiler_no_limit_no_second_library(built: Any) -> None:
+def test_no_compiler_no_second_library(built: Any) -> None:
     libraries = {None: (10, 9500, 11000), 1500: (20, 8400, 9800)}
     assert built(libraries, compiler=None)[1] == [None]
-    assert built(libraries, flash=None)[1] == [None]
+
+
+def test_without_a_limit_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(random_network(0).SerializeToString())
+    monkeypatch.setattr(compiling, "within_flash", None)
+    options = Options("cortex-m4", recipe=UNPROVEN)
+    assert compiling.compile_model(model, M4, options, Progress()).files
+    with pytest.raises(TypeError):
+        compiling.compile_model(model, M4, replace(options, flash=LIMIT), Progress())
 
 
 def test_between_what_fits_and_what_does_not_it_is_looked_for(built: Any) -> None:

@@ -308,6 +308,28 @@ def window_fields(site: Site, window: Window) -> dict[str, int]:
     }
 
 
+def is_3x3(site: Site) -> bool:
+    """constant 3x3 weights, stride 1, no dilation, one group"""
+    return _is_3x3(site, 1)
+
+
+def is_3x3_by_two(site: Site) -> bool:
+    """constant 3x3 weights, stride 2, no dilation, one group"""
+    return _is_3x3(site, 2)
+
+
+def _is_3x3(site: Site, stride: int) -> bool:
+    """Of conv2d."""
+    a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
+    square = (k_h, k_w) == (3, 3) and a.stride == (stride, stride) and a.dilation == (1, 1) and a.groups == 1
+    return bool(square and site.is_const(1))
+
+
+def is_column(site: Site) -> bool:
+    """windows of one column"""
+    return site.x(1).shape[1] == 1  # of depthwise_conv2d
+
+
 def row_bytes(value: Value) -> int:
     """Bytes of one row [W,C] of an image [1,H,W,C]."""
     return value.size_bytes // value.shape[1]

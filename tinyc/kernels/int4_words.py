@@ -132,15 +132,6 @@ def unpack(asm: Asm, channel: int, w: str, offsets: Offsets) -> None:
 
 
 NIBBLE_MASK = 0xF000F000
-MASKS = {4: NIBBLE_MASK, 8: 0xFF00FF00}  # by the bits of a weight on top of a half word
-
-
-def tops(asm: Asm, to: Sequence[str], packed: Sequence[str], mask: str, bits: int) -> None:
-    """Words with a weight of so many bits on top of each half, from words that hold several of them: the first on top.
-    mask: the register that holds MASKS[bits]."""
-    each = 16 // bits
-    for i, register in enumerate(to):
-        asm.op("and", register, mask, packed[i // each], *([f"lsl #{i % each * bits}"] if i % each else []))
 
 
 def top(asm: Asm, channel: int, to: str, w: str, mask: str) -> None:

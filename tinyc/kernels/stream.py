@@ -16,8 +16,13 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels import int4_words as digits
 from tinyc.kernels.finish import Finish, finish_bytes, finish_int16, finish_packed
 from tinyc.kernels.form.function import described
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
+from tinyc.kernels.requantize import Int64s
+
+
+def as_words(values: Int64s) -> npt.NDArray[np.int32]:
+    """The values modulo 2^32, as constants lie in flash."""
+    return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
 def matrix_of(p: ConvParams) -> Matrix:

@@ -86,9 +86,7 @@ class _Form:
 
 
 def joined_trees(graph: Graph) -> Graph:
-    """The graph with ensembles in the place of arithmetic on what trees say; unchanged where there is none."""
-    if not any(isinstance(node.attrs, TreeEnsemble) for node in graph.nodes):
-        return graph
+    """The graph, which has trees, with ensembles in the place of arithmetic on what these say."""
     with np.errstate(all="ignore"):  # what is infinite or NaN of some leaf is left to the operators
         followed = _Followed(graph)
     return without_dead(_Joined(graph, followed).graph())

@@ -11,9 +11,9 @@ from typing import Any
 
 from tinyc.base.errors import Loc
 from tinyc.ir.graph import Graph, Node
-from tinyc.ops.op import Op, Trait
+from tinyc.ops.op import Op, SomeNodes, Trait
 
-Kind = type | Trait  # a class of attributes, or what several operators have in common
+Kind = type | SomeNodes | Trait  # a class of attributes, some nodes of one, or what several operators have in common
 
 
 class _Operators(Mapping[str, Op]):
@@ -55,7 +55,13 @@ def op_of(node: Node) -> Op:
 
 def is_a(node: Node, *kinds: Kind) -> bool:
     """Whether the node's attributes are of one of the classes, or its operator has one of the traits."""
-    return any(kind in op_of(node).traits if isinstance(kind, Trait) else type(node.attrs) is kind for kind in kinds)
+    return any(type(node.attrs) is kind if isinstance(kind, type) else _is_one_of(node, kind) for kind in kinds)
+
+
+def _is_one_of(node: Node, kind: SomeNodes | Trait) -> bool:
+    if isinstance(kind, Trait):
+        return kind in op_of(node).traits
+    return type(node.attrs) is kind.attrs and kind.test(node)
 
 
 def has(graph: Graph, *kinds: Kind) -> bool:

@@ -34,7 +34,7 @@ from tinyc.ops.binary import (
     loops,
     pair_kernel,
 )
-from tinyc.ops.op import Observed, Op, Trait, same_channels
+from tinyc.ops.op import Observed, Op, SomeNodes, Trait, same_channels
 
 _ASKS = "no activation narrower than int8, a scaling of products that one product of 32 bits gives"
 _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.scale
@@ -43,6 +43,9 @@ _XNN_MIN_SCALE, _XNN_MAX_SCALE = 2.0**-16, 2.0**8  # x0.scale * x1.scale / y.sca
 @dataclass(frozen=True, slots=True)
 class Mul(Binary):
     """The fused activation `act`."""
+
+
+SQUARE = SomeNodes(Mul, lambda node: node.inputs[0] == node.inputs[1])  # of a value by itself
 
 
 def float_ref(a: Mul, x0: Array, x1: Array) -> tuple[Array, ...]:

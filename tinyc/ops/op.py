@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.ir.graph import Array, Value
+from tinyc.ir.graph import Array, Node, Value
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import Kernel, Tiled
 from tinyc.kernel.site import Site, Type
@@ -95,6 +95,14 @@ class Trait(Enum):
     RESCALES = "gives the reals of its input in integers of another scale or width, and is no layer of its own"
     SHARES = "makes shares that add up to 1 of scores, which tell an error better than the shares do"
     SAYS_WIDTH = "attrs.dtype is the width of its output, whatever integers its inputs have"
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNodes:
+    """The nodes with attributes of a class of which something is true."""
+
+    attrs: type
+    test: Callable[[Node], bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tinyc.ops.add import Add
 from tinyc.ops.dft import Dft, matrix
 from tinyc.ops.div import Div
 from tinyc.ops.fully_connected import FullyConnected
-from tinyc.ops.mul import Mul
+from tinyc.ops.mul import SQUARE, Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice
@@ -315,7 +315,7 @@ def join_lines(graph: Graph) -> Graph:
     return rewrite(graph, (transform_lines,))
 
 
-@begins_with(Sum, Add, SpectrumSizes)
+@begins_with(SQUARE, SpectrumSizes)
 def join_sizes(graph: Graph) -> Graph:
     """The graph in which magnitudes and powers of spectra are one node."""
     return rewrite(graph, (join_bins, join_square))

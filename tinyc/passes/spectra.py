@@ -23,7 +23,7 @@ from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.function import Function
 from tinyc.ops.log_mel import LogMel
-from tinyc.ops.mul import Mul
+from tinyc.ops.mul import SQUARE, Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.slice import Slice, whole
@@ -159,8 +159,8 @@ def _bands(view: View, name: str) -> tuple[str, Array, bool] | None:
 
 def squared(view: View, name: str) -> str | None:
     """v where the value is v * v."""
-    node = view.producer(name, Mul)
-    return node.inputs[0] if node is not None and node.inputs[0] == node.inputs[1] else None
+    node = view.producer(name, SQUARE)
+    return None if node is None else node.inputs[0]
 
 
 def spectra_at(view: View, name: str) -> Spectra | None:
@@ -310,7 +310,7 @@ def join_convolutions(view: View, node: Node) -> Rewrite | None:
     return draft.finish([name], Reshape(y.shape))
 
 
-@begins_with(Add)
+@begins_with(SQUARE)
 def join_transforms(graph: Graph) -> Graph:
     """The graph, to be computed in float32, in which convolutions with cosines and sines are transforms."""
     return rewrite(graph, (join_convolutions,))

@@ -119,7 +119,8 @@ def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
         form, plan = own.of(best.family), best.plan
         if slow is not None and limits.arena_bytes is not None:
             plan = _in_parts(own, worth, limits, slow, best)
-        laid.append(LaidOut(form.graph, form.choices, place_states(form.graph, plan), own.optimize))
+        placed = place_states(form.graph, plan) if form.graph.states else plan
+        laid.append(LaidOut(form.graph, form.choices, placed, own.optimize))
     return laid
 
 

@@ -70,7 +70,7 @@ def compile_integers(model: IntegerModel, board: Board, options: Options, progre
     def library(options: Options) -> Compiled:
         return _emitted(model, lower_offers(offers, model, board, options, progress), board, options, progress)
 
-    return within_flash(library, board, options, progress)
+    return library(options) if options.flash is None else within_flash(library, board, options, progress)
 
 
 def _emitted(model: IntegerModel, lowered: Lowered, board: Board, options: Options, progress: Progress) -> Compiled:

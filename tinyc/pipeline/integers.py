@@ -161,6 +161,12 @@ def _with_inputs_as_computed(draft: ModelDraft, request: CompileRequest) -> Mode
     return replace(draft, graph=relaid.graph, perms=relaid.perms)
 
 
+def _takes_rows(draft: ModelDraft, request: CompileRequest) -> bool:
+    """Or has options that only such libraries have."""
+    o = request.options
+    return o.input_rows or o.stream_unpadded or o.hop != 1 or (o.incremental, o.picture) != (None, None)
+
+
 def _by_rows(draft: ModelDraft, request: CompileRequest) -> ModelDraft:
     check_stream_options(draft.graph, draft.perms, request.options)
     graph = by_rows(draft.graph, request.options)
@@ -214,7 +220,7 @@ STAGES = (
     Stage("normalize", _normalized),
     Stage("quantize", _quantized, _is_to_be_quantized),
     Stage("inputs", _with_inputs_as_computed, _has_other_axes),
-    Stage("rows", _by_rows),
+    Stage("rows", _by_rows, _takes_rows),
     Stage("picture", _with_camera, lambda draft, request: request.options.picture is not None),
     Stage("front end", _with_front_end, lambda draft, request: request.options.frontend is not None),
     Stage("reduce", _reduced),

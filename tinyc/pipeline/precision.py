@@ -28,7 +28,8 @@ def precision_of(path: Path, graph: Graph, options: Options, progress: Progress)
         return options.precision
     like = options.like is not None and (options.like / ACTIVATIONS).is_file()  # else it was left in float32, too
     asked = options.asked_recipe is not None or options.float_layers or options.float_fallback or like
-    if asked or takes_integers(options) or not is_float(graph) or not (graph.classical or trees_among_floats(graph)):
+    computes_with_reals = is_float(graph) and (graph.classical or trees_among_floats(graph))
+    if asked or not computes_with_reals or takes_integers(options):
         return "integer"
     progress.on_warning(
         f"{path.name} is a model of classical learning and computes in float32"

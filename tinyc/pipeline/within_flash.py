@@ -41,16 +41,17 @@ L = TypeVar("L", bound=LibraryText)
 
 
 def within_flash(library: Callable[[Options], L], board: Board, options: Options, progress: Progress) -> L:
-    """The library that is worth most of those whose compiled code fits `options.flash`; with no such limit, or no
-    compiler, the first.
+    """The library that is worth most of those whose compiled code fits `options.flash`, which is some number; where
+    there is no compiler, the first.
 
     Kernels are chosen by estimates of what a compiler makes of C. What it made of one library corrects the estimate by
     which the next is chosen, until that is the same. library: that of options which say the correction. Where none
     fits, the smallest that was compiled.
     """
+    assert options.flash is not None
     compiled = library(options)
     toolchain = _toolchain(board, options)
-    if options.flash is None or options.flash_reserve is not None or toolchain is None:
+    if options.flash_reserve is not None or toolchain is None:
         return compiled
     tries: _Tries[L] = _Tries(options.flash, options.ram, worth_of(options))
     while True:
@@ -107,8 +108,6 @@ class _Tries(Generic[L]):
 
 def _toolchain(board: Board, options: Options) -> Toolchain | None:
     """The compiler, where there is one."""
-    if options.flash is None:
-        return None
     try:
         return find_toolchain(board, options.toolchain)
     except TinycError:

@@ -30,13 +30,13 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernels.depthwise.plane_channels import MASKS
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_words
 from tinyc.kernels.depthwise.planes import function, layer_function
 from tinyc.kernels.finish import Finish, Requantization
-from tinyc.kernels.form.plan import WrittenPlan, as_words
-from tinyc.kernels.int4_words import MASKS
+from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, Packing, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, Packing, as_words, depthwise_matrix_of
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"

@@ -36,9 +36,9 @@ from tinyc.kernel.types import is_s8_or_w16
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described_twin
-from tinyc.kernels.form.plan import WrittenPlan, as_words
+from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.stream import WIDE, depthwise_matrix_of
+from tinyc.kernels.stream import WIDE, as_words, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame

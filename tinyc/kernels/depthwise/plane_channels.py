@@ -3,18 +3,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from tinyc.kernels.depthwise.plane_layer import PlaneLayer, row_macs, row_words
 from tinyc.kernels.finish import Requantization
-from tinyc.kernels.int4_words import MASKS, tops
+from tinyc.kernels.int4_words import NIBBLE_MASK
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm
 
+MASKS = {4: NIBBLE_MASK, 8: 0xFF00FF00}  # by the bits of a weight on top of a half word
 _PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 _WORD_BACK = 252  # of LDR, whose negative immediates end at 255
 _WORD_REACH = 4095  # of LDR, STRB, ADDW
+
+
+def tops(asm: Asm, to: Sequence[str], packed: Sequence[str], mask: str, bits: int) -> None:
+    """Words with a weight of so many bits on top of each half, from words that hold several of them: the first on top.
+    mask: the register that holds MASKS[bits]."""
+    each = 16 // bits
+    for i, register in enumerate(to):
+        asm.op("and", register, mask, packed[i // each], *([f"lsl #{i % each * bits}"] if i % each else []))
 
 
 class Cursor:

@@ -17,7 +17,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Call, Const, Cost, Fetches, In, Kernel, Out, Scratch, SpecializedKernel, planned
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, is_3x3
 from tinyc.kernels.fast.bilinear import ALONG_ROWS, F4, ROW, nested_factors
 from tinyc.kernels.fast.one_row_code import (
     COLUMNS,
@@ -33,10 +33,9 @@ from tinyc.kernels.fast.text import products_twin, table_of
 from tinyc.kernels.fast.winograd import ASKS, constants_of, proved_finish, start_values
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, described, described_twin, twin
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.stream import matrix_of
+from tinyc.kernels.stream import as_words, matrix_of
 from tinyc.machine.thumb import Work
 
 _NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel
@@ -197,14 +196,9 @@ def cost(work: OneRowPlan, site: Site, p: ConvParams) -> Cost:
 
 
 def takes(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, up to 4 input channels, output channels in fours up to 584"""
-    if not site.is_const(1):
-        return False
-    a, (out_c, k_h, k_w, in_c) = site.attrs, site.x(1).shape
-    square = (k_h, k_w) == (3, 3) and a.stride == (1, 1) and a.dilation == (1, 1)
-    if not square or a.groups != 1 or out_c % GROUP or in_c > MOST_CHANNELS:
-        return False
-    return bool((_WIDE - 1) * out_c + 3 <= _STORE_REACH)
+    """up to 4 input channels, output channels in fours up to 584"""
+    out_c, _, _, in_c = site.x(1).shape
+    return in_c <= MOST_CHANNELS and out_c % GROUP == 0 and (_WIDE - 1) * out_c + 3 <= _STORE_REACH
 
 
 _NAME = "tc_conv2d_3x3_s8_one_row_asm"
@@ -213,7 +207,7 @@ KERNELS = (
         _NAME,
         planned(plan, ASKS[False], call=call, cost=cost, special=special),
         isa=frozenset({"dsp"}),
-        when=(is_s8_or_w4, takes),
+        when=(is_s8_or_w4, is_3x3, takes),
         asks=ASKS[False],
         written=True,
     ),

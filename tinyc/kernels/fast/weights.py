@@ -13,9 +13,9 @@ from tinyc.ir.graph import Array
 from tinyc.kernels.fast.bilinear import BilinearForm, nested_factors
 from tinyc.kernels.fast.tiles import TileInputs, Tiles
 from tinyc.kernels.fast.transforms import ReachingCursor
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.stream import as_words
 from tinyc.machine.thumb import Asm, Naked, Work
 
 PARAMETERS = ("const int32_t *weights", "int32_t groups", "int32_t *stream")

@@ -11,7 +11,7 @@ or (`band`) once for each band of tile rows, whose inputs are transformed before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -39,7 +39,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
-from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_3x3, is_3x3_by_two, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, S2, S24, BilinearForm, nested_factors
 from tinyc.kernels.fast.product_code import step_size
 from tinyc.kernels.fast.products import products_function
@@ -48,10 +48,9 @@ from tinyc.kernels.fast.tiles import Tiles
 from tinyc.kernels.fast.transforms import horizontal_function, vertical_function
 from tinyc.kernels.fast.weights import TAPS, largest_factors, weight_words, weights_function
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
-from tinyc.kernels.stream import matrix_of
+from tinyc.kernels.stream import as_words, matrix_of
 from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
@@ -323,34 +322,28 @@ def _fetches(work: TilePlan, pairs: int, readings: int, executed: int) -> Fetche
     return Fetches(data, ((4 * (executed - steps * each), 1), looped), (work.stream.nbytes, readings))
 
 
-def takes(site: Site, form: BilinearForm) -> bool:
-    """Whether the form serves a layer of this shape."""
-    if not site.is_const(1):
-        return False
-    a, (out_c, k_h, k_w, _) = site.attrs, site.x(1).shape
-    square = (k_h, k_w) == (3, 3) and a.stride == (form.stride, form.stride) and a.dilation == (1, 1)
-    return bool(square and a.groups == 1 and out_c % GROUP == 0 and (2 * form.across.m - 1) * out_c + 3 <= _STORE_REACH)
+def stores_four(site: Site) -> bool:
+    """output channels in fours up to 1364"""
+    return _stores(site, F2)
 
 
-def takes_f2(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 1364"""
-    return takes(site, F2)
+def stores_eight(site: Site) -> bool:
+    """output channels in fours up to 584"""
+    return _stores(site, F4)
 
 
-def takes_f4(site: Site) -> bool:
-    """3x3 weights, stride 1, no dilation, one group, output channels in fours up to 584"""
-    return takes(site, F4)
+def _stores(site: Site, form: BilinearForm) -> bool:
+    """Whether stores reach all outputs of a row of a pair of tiles."""
+    out_c = site.x(1).shape[0]
+    return out_c % GROUP == 0 and (2 * form.across.m - 1) * out_c + 3 <= _STORE_REACH
 
 
-def takes_s2(site: Site) -> bool:
-    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 1364"""
-    return takes(site, S2)
-
-
-def takes_s24(site: Site) -> bool:
-    """3x3 weights, stride 2, no dilation, one group, output channels in fours up to 584"""
-    return takes(site, S24)
-
+_TAKEN: Mapping[str, tuple[Condition, ...]] = {
+    "f2": (is_s8_or_w4, is_3x3, stores_four),
+    "f4": (is_s8_or_w4, is_3x3, stores_eight),
+    "s2": (is_s8_or_w4, is_3x3_by_two, stores_four),
+    "s24": (is_s8_or_w4, is_3x3_by_two, stores_eight),
+}
 
 # Instructions of `tc_tiles.h`, as counted in 168 layers on a Cortex-M4 (gcc -O3), which these say to 1.4 %, and cycles
 # that are half as many more. For a pair of tiles: of the inputs, of outputs, and of each row of these.
@@ -380,12 +373,12 @@ _ALL = -1
 BANDS = {"w8": 0, "w8_band": _ALL, "w8_band2": 2, "w8_band1": 1}
 
 
-def _inline(takes: Condition, most: int) -> Condition:
-    def takes_inline(site: Site) -> bool:
-        return bool(site.x(1).shape[3] <= most and takes(site))
+def _inline(most: int) -> Condition:
+    def has_few_channels(site: Site) -> bool:
+        return site.x(1).shape[3] <= most
 
-    takes_inline.__doc__ = f"at most {most} input channels, {takes.__doc__}"
-    return takes_inline
+    has_few_channels.__doc__ = f"at most {most} input channels"
+    return has_few_channels
 
 
 ASKS = {
@@ -394,16 +387,13 @@ ASKS = {
 }
 
 
-def _kernel(form: BilinearForm, packed: bool, takes: Condition, inline: bool) -> Kernel:
-    return _offered(
-        kernel_name(form, inline, packed),
-        partial(plan, form=form, inline=inline, packed=packed),
-        _inline(takes, INLINE_CHANNELS[form.name]) if inline else takes,
-        ASKS[packed],
-    )
+def _kernel(form: BilinearForm, packed: bool, inline: bool) -> Kernel:
+    few = (_inline(INLINE_CHANNELS[form.name]),) if inline else ()
+    plan_of_form = partial(plan, form=form, inline=inline, packed=packed)
+    return _offered(kernel_name(form, inline, packed), plan_of_form, (*_TAKEN[form.name], *few), ASKS[packed])
 
 
-def _narrow_kernels(form: BilinearForm, takes: Condition) -> Iterator[Kernel]:
+def _narrow_kernels(form: BilinearForm) -> Iterator[Kernel]:
     """With weights that stay int8: those of one layer share their plan."""
     plan_of_form = partial(plan, form=form, inline=False, narrow=True)
 
@@ -411,11 +401,16 @@ def _narrow_kernels(form: BilinearForm, takes: Condition) -> Iterator[Kernel]:
         return p.once_at(site, plan_of_form)
 
     for way, rows in BANDS.items():
-        yield _offered(kernel_name(form, way=way), plan_once, _in_bands(takes, form, rows), ASKS[False], rows)
+        when = (*_TAKEN[form.name], *_in_bands(form, rows))
+        yield _offered(kernel_name(form, way=way), plan_once, when, ASKS[False], rows)
 
 
 def _offered(
-    name: str, plan: Callable[[Site, ConvParams], TilePlan | None], takes: Condition, asks: str, rows: int = 0
+    name: str,
+    plan: Callable[[Site, ConvParams], TilePlan | None],
+    when: tuple[Condition, ...],
+    asks: str,
+    rows: int = 0,
 ) -> Kernel:
     """rows: a value of BANDS."""
 
@@ -432,35 +427,24 @@ def _offered(
             special=lambda work, site, p: special(work, site, p, name, band(work, site)),
         ),
         isa=frozenset({"dsp"}),
-        when=(is_s8_or_w4, takes),
+        when=when,
         asks=asks,
         written=True,
     )
 
 
-def _in_bands(takes: Condition, form: BilinearForm, rows: int) -> Condition:
-    def takes_bands(site: Site) -> bool:
-        return bool(takes(site) and _pairs(form, site)[0] > rows and site.x(1).shape[0] > GROUP)
+def _in_bands(form: BilinearForm, rows: int) -> tuple[Condition, ...]:
+    """None, where the image is one band."""
 
-    takes_bands.__doc__ = f"more than {rows} rows of tiles, more than {GROUP} output channels, {takes.__doc__}"
-    if rows == _ALL:
-        takes_bands.__doc__ = f"more than {GROUP} output channels, {takes.__doc__}"
-    return takes_bands if rows else takes
+    def has_bands(site: Site) -> bool:
+        return _pairs(form, site)[0] > rows and site.x(1).shape[0] > GROUP
+
+    has_bands.__doc__ = f"{f'more than {rows} rows of tiles, ' * (rows != _ALL)}more than {GROUP} output channels"
+    return (has_bands,) if rows else ()
 
 
 KERNELS = tuple(
-    _kernel(form, packed, takes, inline)
-    for form, packed, takes in (
-        (F4, False, takes_f4),
-        (F2, False, takes_f2),
-        (S24, False, takes_s24),
-        (S2, False, takes_s2),
-        (F2, True, takes_f2),
-        (S2, True, takes_s2),
-    )
+    _kernel(form, packed, inline)
+    for form, packed in ((F4, False), (F2, False), (S24, False), (S2, False), (F2, True), (S2, True))
     for inline in ((False, True) if form.name in INLINE_CHANNELS else (False,))
-) + tuple(
-    kernel
-    for form, takes in ((F4, takes_f4), (F2, takes_f2), (S2, takes_s2))
-    for kernel in _narrow_kernels(form, takes)
-)
+) + tuple(kernel for form in (F4, F2, S2) for kernel in _narrow_kernels(form))

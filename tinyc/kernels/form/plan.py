@@ -5,12 +5,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.requantize import Int64s
 from tinyc.machine.thumb import Naked, Work
 
 L = TypeVar("L")  # what the code depends on
@@ -32,8 +28,3 @@ class WrittenPlan(LayerPlan[L, F]):
 
     function: Naked
     executed: Work
-
-
-def as_words(values: Int64s) -> npt.NDArray[np.int32]:
-    """The values modulo 2^32, as constants lie in flash."""
-    return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)

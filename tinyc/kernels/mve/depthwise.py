@@ -36,12 +36,12 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
-from tinyc.kernels.form.plan import LayerPlan, as_words
+from tinyc.kernels.form.plan import LayerPlan
 from tinyc.kernels.mve.dot import LANES, STEP
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.planes import HEADER, LEAD, LINES, Lines, PlaneTile
 from tinyc.kernels.mve.walk import By, LineWalk, write
-from tinyc.kernels.stream import depthwise_matrix_of
+from tinyc.kernels.stream import as_words, depthwise_matrix_of
 
 NAME = "tc_depthwise_conv2d_s8_mve"
 _OFFSET_LIMIT = 1 << 16  # of outputs of a block

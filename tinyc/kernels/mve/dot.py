@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.form.function import Fields
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, LaneRequantization
 from tinyc.kernels.mve.lanes import needed
+from tinyc.kernels.stream import as_words
 
 LANES = 4  # int32 in a vector
 STEP = 16  # bytes in a vector

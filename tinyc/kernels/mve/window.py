@@ -17,11 +17,11 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
-from tinyc.kernels.form.plan import LayerPlan, as_words
+from tinyc.kernels.form.plan import LayerPlan
 from tinyc.kernels.mve.dot import BYTE_REACH, LANES
 from tinyc.kernels.mve.finish import PROVED, LaneFinish, LaneRequantization, lanes
 from tinyc.kernels.mve.lanes import STREAM, load_constants, narrow, scale_vectors, set_power, to_bytes
-from tinyc.kernels.stream import depthwise_matrix_of
+from tinyc.kernels.stream import as_words, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function

@@ -27,7 +27,7 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, row_bytes, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_column, row_bytes, row_geometry
 from tinyc.kernels.depthwise.columns import (
     ADD,
     END,
@@ -41,10 +41,9 @@ from tinyc.kernels.depthwise.columns import (
 from tinyc.kernels.depthwise.depthwise import packing_of
 from tinyc.kernels.finish import RAISED_DOWN, Finish
 from tinyc.kernels.form.function import LayerFunction, described_twin
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.stream import RAISED, WIDE, Packing, depthwise_matrix_of
+from tinyc.kernels.stream import RAISED, WIDE, Packing, as_words, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
@@ -55,12 +54,9 @@ _INCLUDES = ("tc_depthwise_columns.h",)
 
 
 def takes(site: Site) -> bool:
-    """windows of one column, constant weights, one output per input channel, no dilation, no padding of columns"""
-    if not site.is_const(1):
-        return False
-    _, k_w, channels = site.x(1).shape
-    pad = site.attrs.pad
-    return bool(channels == site.x(0).shape[3] and k_w == site.attrs.dilation.h == 1 and not (pad.left or pad.right))
+    """constant weights, one output per input channel, no dilation, no padding of columns"""
+    a, one_each = site.attrs, site.x(1).shape[2] == site.x(0).shape[3]
+    return bool(site.is_const(1) and one_each and a.dilation.h == 1 and not (a.pad.left or a.pad.right))
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -274,7 +270,7 @@ def _kernel(name: str, packing: Packing) -> Kernel:
             special=lambda form, site, p: _special_of(form),
         ),
         isa=frozenset({"dsp"}),
-        when=(packing.takes, takes),
+        when=(packing.takes, is_column, takes),
         asks=packing.asks,
         written=True,
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from tinyc.kernel.kernel import (
     WrittenCode,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, is_3x3, is_3x3_by_two
 from tinyc.kernels.form.function import LayerFunction, apart
 from tinyc.kernels.rows import direct as rows_direct
 from tinyc.kernels.rows import fast as rows_fast
@@ -66,11 +67,18 @@ def row_forms(site: Site, p: ConvParams, packing: Packing, tile: Tile, family: s
         forms = [_odd_form(work, last, family, in_place), *forms]
     if (both := two_rows(work, tile, family, p.x_zero, in_place)) is not None:
         forms.append(both)
-    if packing in (WIDE, DIGITS) and tile is TWO_PIXELS:  # once for weights of a kind
-        forms += rows_fast.row_forms(site, p)
-    if packing is WIDE and tile is TWO_PIXELS:
-        forms += rows_direct.row_forms(site, p)
+    if tile is TWO_PIXELS:  # once for weights of a kind
+        forms += _by_window(site, p, packing)
     return tuple(forms)
+
+
+def _by_window(site: Site, p: ConvParams, packing: Packing) -> Iterator[RowForm]:
+    """Those that only layers with such windows have."""
+    if packing in (WIDE, DIGITS) and (is_3x3(site) or is_3x3_by_two(site)):
+        yield from rows_fast.row_forms(site, p)
+    is_wide = p.w.shape[1:3] != (1, 1) and p.attrs.dilation == (1, 1) and p.attrs.groups == 1
+    if packing is WIDE and is_wide:
+        yield from rows_direct.row_forms(site, p)
 
 
 def _least_pixels(packing: Packing, tile: Tile) -> int:

@@ -22,18 +22,17 @@ from tinyc.kernel.kernel import (
     writing,
 )
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_column, row_geometry
 from tinyc.kernels.depthwise import depthwise
 from tinyc.kernels.depthwise.plane_layer import row_words, tap_halves
 from tinyc.kernels.depthwise.planes import planes_twin
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, as_words, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Naked, Work
@@ -50,12 +49,16 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 
 def _row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    return _fastest_first(site, p, _row_form, rows_columns.row_forms, planes_form)
+    return _fastest_first(site, p, _row_form, *_of_columns(site), planes_form)
 
 
 def int4_row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The same for int4 weights."""
-    return _fastest_first(site, p, rows_columns.row_forms, planes_form)
+    return _fastest_first(site, p, *_of_columns(site), planes_form)
+
+
+def _of_columns(site: Site) -> tuple[RowForms, ...]:
+    return (rows_columns.row_forms,) if is_column(site) else ()
 
 
 def _fastest_first(site: Site, p: ConvParams, *makers: RowForms) -> tuple[RowForm, ...]:

@@ -14,10 +14,9 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described_twin
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.tiles import MOVE_TWIN, move_function
-from tinyc.kernels.stream import WIDE, in_fours, matrix_of, stream
+from tinyc.kernels.stream import WIDE, as_words, in_fours, matrix_of, stream
 from tinyc.kernels.tile.groups import Weights
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import Core
@@ -187,10 +186,9 @@ class DirectRow:
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """The form, and (equal rows, stride 1, at most one column of padding) one in place; empty if there is none."""
+    """The form, and (equal rows, stride 1, at most one column of padding) one in place; empty if there is none. The
+    layer has one group, no dilation, and windows of more than a pixel."""
     a, (out_c, k_h, k_w, in_c) = p.attrs, p.w.shape
-    if a.groups != 1 or a.dilation != (1, 1) or (k_h, k_w) == (1, 1):
-        return ()
     matrix = matrix_of(p)
     finish = WIDE.finish_of(matrix)
     if finish is None:

@@ -22,25 +22,24 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm, nested_factors
 from tinyc.kernels.finish import Finish
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.proof import has_third, proof, unit_of
 from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
 from tinyc.kernels.rows.twice import twice
-from tinyc.kernels.stream import matrix_of
+from tinyc.kernels.stream import as_words, matrix_of
 
 _NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2))  # of rows, of columns
 _NESTED_S2 = ((ROW, S2), (S2, S2))
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """Every form that is proved, with and without held outputs; empty where there is none."""
-    a, (out_c, k_h, k_w, in_c) = p.attrs, p.w.shape
-    square = (k_h, k_w) == (3, 3) and a.stride in ((1, 1), (2, 2)) and a.dilation == (1, 1)
-    if not square or a.groups != 1 or in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
+    """Every form that is proved, with and without held outputs; empty where there is none. The layer `is_3x3`, or
+    `is_3x3_by_two`."""
+    (out_c, _, _, in_c), stride = p.w.shape, p.attrs.stride
+    if in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
-    nested = _NESTED if a.stride == (1, 1) else _NESTED_S2
+    nested = _NESTED if stride == (1, 1) else _NESTED_S2
     forms = [
         row_form
         for vertical, form in nested

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyc.kernels.depthwise.plane_channels import Cursor, MacStep, multiply
-from tinyc.kernels.int4_words import MASKS, tops
+from tinyc.kernels.depthwise.plane_channels import MASKS, Cursor, MacStep, multiply, tops
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.rows.plane_layer import PAIR_REACH, RowLayer
 from tinyc.machine.frame import Frame

@@ -18,10 +18,10 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Const
-from tinyc.kernels.form.plan import as_words
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.mve.finish import LaneFinish, lanes
 from tinyc.kernels.requantize import Bools, Int64s
+from tinyc.kernels.stream import as_words
 
 PROVED = "a requantization that is proved for vectors"
 PLAIN, DEFINED, ADDED = "TC_RVV_PLAIN", "TC_RVV_DEFINED", "TC_RVV_ADDED"

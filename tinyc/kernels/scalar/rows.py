@@ -18,7 +18,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Call, Const, Cost, In, Once, Out, RowForm, Rows, Scratch, SpecializedKernel
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_3x3, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
@@ -93,7 +93,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 def rv32_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The forms of a layer on RV32IM: of 3x3 ones of stride 1, where int16 costs nothing, or of 1x1 ones."""
-    if not tiles.takes_f2(site):
+    if not (is_3x3(site) and tiles.fits_f2(site)):
         return rv32_conv.row_forms(site, p)
     return tuple(form for lanes in (8, 4) for form in _forms(site, p, True, lanes, True))
 

@@ -17,11 +17,11 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
-from tinyc.kernel.windows import ConvParams, Window, of_outputs, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, is_3x3_by_two, of_outputs, row_geometry
 from tinyc.kernels.fast.bilinear import S2
 from tinyc.kernels.scalar.conv import scale_fields, small_sums
 from tinyc.kernels.scalar.loops.headers import CORES, core_with
-from tinyc.kernels.scalar.tiles import constant_bytes, factors, is_3x3, packed
+from tinyc.kernels.scalar.tiles import constant_bytes, factors, packed
 
 _LANES = 8  # output channels that a call of the products makes at most
 _SUM_LIMIT = 2**20  # a dot product of a segment stays below, so that 21 bits hold it
@@ -43,8 +43,8 @@ def segment_channels(w: Array) -> int | None:
 
 
 def takes(site: Site) -> bool:
-    """constant 3x3 weights, stride 2, no dilation, one group, and accumulators within 2^28"""
-    return is_3x3(site, 2) and small_sums(site) and segment_channels(site.const(1)) is not None
+    """accumulators within 2^28"""
+    return small_sums(site) and segment_channels(site.const(1)) is not None
 
 
 def segments_of(p: ConvParams) -> tuple[int, int]:
@@ -125,7 +125,7 @@ KERNELS = (
     Kernel(
         "tc_conv2d_3x3s2_s8_tiles2_scalar",
         offered(lower, scratch=scratch, cost=COST),
-        when=(is_s8_or_w4, takes),
+        when=(is_s8_or_w4, is_3x3_by_two, takes),
         header="tc_scalar_strided.h",
         includes=("tc_scalar.h", "tc_scalar_tiles.h"),
     ),

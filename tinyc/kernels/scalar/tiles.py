@@ -8,7 +8,6 @@ that has to be proved is that the multiples of the accumulators that come out fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from tinyc.kernel.kernel import (
     Call,
+    Condition,
     Const,
     Cost,
     Fetches,
@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
-from tinyc.kernel.windows import ConvParams, Window, accumulated, row_geometry
+from tinyc.kernel.windows import ConvParams, Window, accumulated, is_3x3, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm, nested_factors
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
@@ -49,14 +49,6 @@ _CHANNEL, _AROUND = 13, 12
 
 
 # ---- what all tiles share ----
-
-
-def is_3x3(site: Site, stride: int) -> bool:
-    """Whether a layer has constant 3x3 weights, that stride, no dilation and one group."""
-    if not site.is_const(1):
-        return False
-    a, (_, k_h, k_w, _) = site.attrs, site.x(1).shape
-    return (k_h, k_w) == (3, 3) and a.stride == (stride, stride) and a.dilation == (1, 1) and a.groups == 1
 
 
 def factors(w: npt.NDArray[np.int8], form: BilinearForm) -> npt.NDArray[np.int64]:
@@ -99,21 +91,19 @@ def text(site: Site, count: int, outputs: tuple[int, int], most: int = _LANES) -
 # ---- stride 1, all at once ----
 
 
-def _takes(site: Site, form: BilinearForm) -> bool:
-    if not is_3x3(site, 1):
-        return False
+def _fits(site: Site, form: BilinearForm) -> bool:
     worst = greatest_sum(*accumulated(site, 0))
     return worst < _ACC_LIMIT and worst << (form.scale + form.most_raised) < _SUM_LIMIT
 
 
-def takes_f2(site: Site) -> bool:
-    """constant 3x3 weights, stride 1, no dilation, one group, and accumulators within 2^28"""
-    return _takes(site, F2)
+def fits_f2(site: Site) -> bool:
+    """accumulators within 2^28"""
+    return _fits(site, F2)
 
 
-def takes_f4(site: Site) -> bool:
-    """constant 3x3 weights, stride 1, no dilation, one group, and accumulators within 2^25"""
-    return _takes(site, F4)
+def fits_f4(site: Site) -> bool:
+    """accumulators within 2^25"""
+    return _fits(site, F4)
 
 
 def lower(site: Site, p: ConvParams, form: BilinearForm) -> Call:
@@ -170,7 +160,7 @@ def cost(site: Site, p: ConvParams, form: BilinearForm) -> Cost:
     return Cost(executed, constants, scratch(site, p, form), fetches=Fetches.around(constants, code, executed))
 
 
-def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:
+def _kernel(form: BilinearForm, fits: Condition) -> Kernel:
     return Kernel(
         f"tc_conv2d_3x3_s8_tiles{form.m}_scalar",
         offered(
@@ -179,9 +169,9 @@ def _kernel(form: BilinearForm, takes: Callable[[Site], bool]) -> Kernel:
             cost=partial(cost, form=form),
             specialize=partial(specialize, form=form),
         ),
-        when=(is_s8_or_w4, takes),
+        when=(is_s8_or_w4, is_3x3, fits),
         written=True,
     )
 
 
-KERNELS = (_kernel(F4, takes_f4), _kernel(F2, takes_f2))
+KERNELS = (_kernel(F4, fits_f4), _kernel(F2, fits_f2))

@@ -11,13 +11,13 @@ from tinyc.base.errors import Loc, TinycError
 from tinyc.ir.check import check
 from tinyc.ir.graph import Graph
 from tinyc.load.onnx.file import OnnxFile, read_onnx
+from tinyc.load.onnx.homes import SPELLED_OUT
 from tinyc.load.onnx.importing import OnnxBuilder
-from tinyc.load.onnx.qoperator import spelled_out
 from tinyc.load.onnx.running import import_node
 from tinyc.load.problems import FollowUpError, combined, explained, read_bytes
 from tinyc.load.states import Asked, StatePair, StatePort, pairs_of, with_states
-from tinyc.load.tree_sums import joined_trees
-from tinyc.ops import all_ops
+from tinyc.ops import all_ops, has
+from tinyc.ops.tree_ensemble import TreeEnsemble
 from tinyc.passes.integer_ports import has_scales, integers_only, trees_among_floats
 
 _CHECK = "onnx.checker.check_model(FILE, full_check=True) finds what is wrong with a file; export the model again"
@@ -49,7 +49,11 @@ def _load(path: Path, outputs: Sequence[str], states: Asked | None, scaled: Call
     builder, pairs, problems = _import(path, outputs, states)
     if problems:
         raise combined([explained(problem, path.name, _CHECK) for problem in problems], path.name)
-    graph = joined_trees(builder.graph(path.stem))
+    graph = builder.graph(path.stem)
+    if has(graph, TreeEnsemble):
+        from tinyc.load.tree_sums import joined_trees  # noqa: PLC0415  for models of trees alone
+
+        graph = joined_trees(graph)
     check(graph, "load", all_ops())
     if has_scales(graph) and not trees_among_floats(graph):
         graph = integers_only(graph, scaled)
@@ -78,7 +82,11 @@ def _import(
     content = read_bytes(path)
     pairs = () if states is None else _pairs(read_onnx(path, content), states)
     file = read_onnx(path, content, outputs, [pair.after for pair in pairs])
-    builder = OnnxBuilder(replace(file, nodes=spelled_out(file.nodes, file.opset)), [pair.name for pair in pairs])
+    if any(node.full_name in SPELLED_OUT for node in file.nodes):
+        from tinyc.load.onnx.qoperator import spelled_out  # noqa: PLC0415  for operators on integers alone
+
+        file = replace(file, nodes=spelled_out(file.nodes, file.opset))
+    builder = OnnxBuilder(file, [pair.name for pair in pairs])
     for info in builder.file.inputs:
         builder.add_input(info)
     problems = []

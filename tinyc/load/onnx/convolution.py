@@ -7,9 +7,8 @@ import numpy as np
 
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
-from tinyc.load.onnx import volumes
 from tinyc.load.onnx.importing import OnnxStep, imports
-from tinyc.load.onnx.windows import ONE, lines, window
+from tinyc.load.onnx.windows import ONE, RANK_OF_VOLUMES, lines, window
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 
@@ -34,7 +33,9 @@ def conv(s: OnnxStep) -> None:
         raise TinycError(f"weights {list(weights.shape)} in {groups} groups do not fit {in_c} channels", s.where)
     sliding = lines(s, shape[2:], weights.shape[2:])
     bias = _bias(s, weights.shape[0]) if s.has(2) else None
-    if rank == volumes.RANK:
+    if rank == RANK_OF_VOLUMES:
+        from tinyc.load.onnx import volumes  # noqa: PLC0415  for models of volumes alone
+
         volumes.conv(s, groups, sliding, bias)
         return
     x = s.image(0)

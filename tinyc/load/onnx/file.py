@@ -26,7 +26,6 @@ from tinyc.base.escape import visible
 from tinyc.base.limits import MAX_STORED
 from tinyc.ir.graph import Array
 from tinyc.load.looked import Looked
-from tinyc.load.onnx.local_functions import without_functions
 from tinyc.load.problems import check_outputs
 
 T = TypeVar("T")
@@ -289,6 +288,8 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
     if max(len(model.graph.node), len(model.graph.initializer)) > MAX_ITEMS:
         raise TinycError(f"the model has more than {MAX_ITEMS} nodes or initializers", where)
     if model.functions:
+        from tinyc.load.onnx.local_functions import without_functions  # noqa: PLC0415  for models that have some
+
         model = without_functions(model, MAX_ITEMS, where)
     for text in _texts(model):
         _check_text(text, where)

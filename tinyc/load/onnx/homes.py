@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """By ONNX operator, with its domain unless that is the standard one: the module beside this one that has its importer,
-and the module that has its importer of plain integers. Written by `make docs`; do not edit."""
+and the module that has its importer of plain integers. And the operators on integers that become others before they
+are imported, by `qoperator.py`. Written by `make docs`; do not edit."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ HOMES: Mapping[str, str] = MappingProxyType(
         "InstanceNormalization": "reductions",
         "IsInf": "choices",
         "IsNaN": "choices",
-        "LRN": "pooling",
+        "LRN": "power_pooling",
         "LSTM": "recurrent",
         "LayerNormalization": "products",
         "LeakyRelu": "activations",
@@ -84,7 +85,7 @@ HOMES: Mapping[str, str] = MappingProxyType(
         "LogSoftmax": "reductions",
         "Loop": "loops",
         "LpNormalization": "reductions",
-        "LpPool": "pooling",
+        "LpPool": "power_pooling",
         "MatMul": "dense",
         "Max": "elementwise",
         "MaxPool": "max_pooling",
@@ -148,7 +149,7 @@ HOMES: Mapping[str, str] = MappingProxyType(
         "Tan": "functions",
         "Tanh": "activations",
         "ThresholdedRelu": "functions",
-        "Tile": "shaping",
+        "Tile": "moves",
         "TopK": "neighbours",
         "Transpose": "shaping",
         "Trilu": "along",
@@ -219,5 +220,27 @@ ON_INTEGERS: Mapping[str, str] = MappingProxyType(
         "Trilu": "along",
         "Where": "integers",
         "Xor": "integers",
+    }
+)
+
+SPELLED_OUT: frozenset[str] = frozenset(
+    {
+        "ConvInteger",
+        "MatMulInteger",
+        "QLinearConv",
+        "QLinearMatMul",
+        "com.microsoft.DequantizeLinear",
+        "com.microsoft.QGemm",
+        "com.microsoft.QLinearAdd",
+        "com.microsoft.QLinearAveragePool",
+        "com.microsoft.QLinearConcat",
+        "com.microsoft.QLinearConv",
+        "com.microsoft.QLinearGlobalAveragePool",
+        "com.microsoft.QLinearLeakyRelu",
+        "com.microsoft.QLinearMul",
+        "com.microsoft.QLinearReduceMean",
+        "com.microsoft.QLinearSigmoid",
+        "com.microsoft.QLinearSoftmax",
+        "com.microsoft.QuantizeLinear",
     }
 )

@@ -23,8 +23,6 @@ from tinyc.ir.check import check_value
 from tinyc.ir.graph import Array, DType, Graph, Labels, Node, Quant, Shape, Value, free_name, read_only
 from tinyc.load.onnx.file import FLOATS, MICROSOFT, ML_DOMAIN, OnnxFile, OnnxInput, OnnxNode, decode
 from tinyc.load.onnx.grids import HELD, Grid, Move
-from tinyc.load.onnx.ports import is_quantized, quant_of_input
-from tinyc.load.ports import with_unsigned_ports
 from tinyc.load.problems import FollowUpError
 from tinyc.ops import is_a, node_of, op_with
 from tinyc.ops.argmax import ArgMax
@@ -163,6 +161,8 @@ class OnnxBuilder:
         if info.elem_type in FLOATS:
             self.values[info.name] = Value(info.name, shape, "f32", None, where)
             return
+        from tinyc.load.onnx.ports import is_quantized, quant_of_input  # noqa: PLC0415  for inputs of integers alone
+
         if info.elem_type in _PLAIN and not is_quantized(self.file, info.name):
             kind = _PLAIN[info.elem_type]
             quant = COUNT if kind in ("s8", "u8", "s16") else None
@@ -236,7 +236,12 @@ class OnnxBuilder:
             self._check_declared(output)
         inputs = tuple(i.name for i in self.file.inputs)
         graph = Graph(name, inputs, self.file.outputs, tuple(self.nodes), self.values, self.consts, (), self._labels())
-        return with_unsigned_ports(replace(graph, classical=self.file.classical), self.unsigned)
+        graph = replace(graph, classical=self.file.classical)
+        if not self.unsigned:
+            return graph
+        from tinyc.load.ports import with_unsigned_ports  # noqa: PLC0415  for ports of uint8 alone
+
+        return with_unsigned_ports(graph, self.unsigned)
 
     def _store(self, output: str) -> None:
         """A node that makes a constant output of the model."""

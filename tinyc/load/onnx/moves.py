@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that cut, pick, resize and rearrange: Slice, Split, Gather, Resize, DepthToSpace; ArgMax."""
+"""Operators that cut, pick, repeat and rearrange: Slice, Split, Gather, Tile, DepthToSpace; ArgMax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.limits import check_shape
 from tinyc.ir.graph import Array, Value
 from tinyc.load.onnx.importing import OnnxStep, imports
-from tinyc.load.picking import picked
+from tinyc.load.picking import picked, tiled
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.argmax import ArgMax
 from tinyc.ops.gather import Gather
@@ -188,3 +188,14 @@ def arg_max(s: OnnxStep) -> None:
 @imports("Abs")
 def absolute(s: OnnxStep) -> None:
     s.emit([s.value(0)], Absolute())
+
+
+@imports("Tile")
+def tile(s: OnnxStep) -> None:
+    x = s.value(0)
+    try:
+        narrow, attrs = tiled(x.shape, s.numbers(1))
+    except ValueError as e:
+        raise TinycError(str(e), s.where) from e
+    wide = s.insert([s.reshape(x, narrow, "narrow")], attrs, "wide")
+    s.emit([wide], Reshape(tuple(n * k for n, k in zip(x.shape, s.numbers(1), strict=True))))

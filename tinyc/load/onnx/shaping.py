@@ -12,7 +12,6 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Value
 from tinyc.kernel.site import RELU, Act
 from tinyc.load.onnx.importing import OnnxStep, imports
-from tinyc.load.picking import tiled
 from tinyc.ops.add import Add
 from tinyc.ops.broadcast import Broadcast
 from tinyc.ops.clip import Clip
@@ -200,14 +199,3 @@ def expand(s: OnnxStep) -> None:
         s.emit([x], Reshape(own))
     else:
         s.emit([x], Broadcast(shape))
-
-
-@imports("Tile")
-def tile(s: OnnxStep) -> None:
-    x = s.value(0)
-    try:
-        narrow, attrs = tiled(x.shape, s.numbers(1))
-    except ValueError as e:
-        raise TinycError(str(e), s.where) from e
-    wide = s.insert([s.reshape(x, narrow, "narrow")], attrs, "wide")
-    s.emit([wide], Reshape(tuple(n * k for n, k in zip(x.shape, s.numbers(1), strict=True))))

@@ -23,7 +23,6 @@ from tinyc.ops.depthwise_conv2d import DepthwiseConv2D
 from tinyc.ops.slice import whole
 from tinyc.ops.transpose import Transpose
 
-RANK = 5
 _PLANES_LAST, _PLANES_FIRST = (0, 2, 3, 4, 1), (0, 4, 1, 2, 3)
 
 

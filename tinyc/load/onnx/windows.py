@@ -54,6 +54,7 @@ class AxisWindow(NamedTuple):
         return self._replace(after=self.after + max(0, (places - 1) * self.stride + self.span - padded))
 
 
+RANK_OF_VOLUMES = 5  # [1,C,D,H,W]
 ONE = AxisWindow(1, 1, 0, 0, 1)  # the window of an axis that an operator does not look along
 
 
