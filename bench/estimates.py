@@ -49,6 +49,7 @@ from tinyc.explain.estimate import (
     FEATURES,
     OTHERS,
     MeasuredCosts,
+    StepOnCore,
     assembly_bytes,
     assembly_stack_bytes,
     cycle_features,
@@ -647,7 +648,7 @@ def _unseen(records: Sequence[Record], others: Sequence[Record]) -> list[float]:
 def _error(record: Record, lines: Mapping[str, Line], figure: Figure) -> float:
     costs = MeasuredCosts({"": lines}, {})
     steps = zip(record["steps"], _keys(record), strict=True)
-    said: float = sum(costs.counted("", keys, step[figure.features]) for step, keys in steps)
+    said: float = sum(costs.counted(StepOnCore("", keys, step[figure.features])) for step, keys in steps)
     return said / float(record[figure.whole]) - 1
 
 

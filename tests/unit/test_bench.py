@@ -21,9 +21,11 @@ from tinyc.base.errors import TinycError
 from tinyc.bench import references, timing
 from tinyc.bench.compare import compare_files
 from tinyc.bench.references import Runtime, UnavailableError, cpu_runner, generated_c, gpu_runner
-from tinyc.bench.run import parity
+from tinyc.bench.run import BenchOptions, parity, run_bench
 from tinyc.cli.main import main
 from tinyc.ir.graph import Graph, Quant, Value
+from tinyc.options.build import Options
+from tinyc.pipeline.progress import Progress
 
 
 def classifier(folder: Path, batch: int | str = "n") -> Path:
@@ -113,6 +115,18 @@ def test_json_and_csv(report: tinyc.BenchReport) -> None:
     assert lines[0]["mismatches"] == "0"
     assert lines[0]["median_us"] == ""
     assert float(lines[2]["median_us"]) > 0
+
+
+def test_what_a_compiler_is_told_is_said_of_each_board(tmp_path: Path) -> None:
+    """A limit of flash may ask for small code, whatever is preferred; the report said what is preferred."""
+    np.savez(tmp_path / "tiny.calib.npz", x=data()["x"])
+    model = classifier(tmp_path)
+    said = []
+    for flash in (1500, 880):
+        options = BenchOptions(("cortex-m4",), (), Options(board="", flash=flash, samples=2), 0.01)
+        (board,) = run_bench([model], options, Progress()).models[0].boards
+        said.append(board.optimize)
+    assert said == ["speed", "size"]
 
 
 def test_nothing_to_measure() -> None:

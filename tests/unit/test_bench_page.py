@@ -41,7 +41,7 @@ def bench_report(name: str = "kws.onnx") -> BenchReport:
         name, "0" * 64, name, "single", 2_656_768, name, (board, host), (ours, cpu), (Missing("gpu", name),)
     )
     one = replace(both, boards=(board,), references=())
-    return BenchReport(1, "0.1.0", Computer(name, "Linux", "3.11"), "speed", (both, one))
+    return BenchReport(1, "0.1.0", Computer(name, "Linux", "3.11"), (both, one))
 
 
 @pytest.fixture(scope="module")

@@ -183,7 +183,7 @@ def bench_report(file: str) -> BenchReport:
     model = ModelResult(
         file, "0" * 64, "kws", "tflm", 10, "x.npz", (board,), tuple(runs), (Missing("gpu", "no device"),)
     )
-    return BenchReport(1, "0", Computer("a CPU", "a system", "3.11"), "speed", (model,))
+    return BenchReport(1, "0", Computer("a CPU", "a system", "3.11"), (model,))
 
 
 def test_desktop_rows_hold_the_generated_c_once() -> None:

@@ -16,7 +16,7 @@ import tinyc
 from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
-from tinyc.explain.estimate import OTHERS, MeasuredCosts, estimate, kernel_keys, step_cost
+from tinyc.explain.estimate import OTHERS, MeasuredCosts, StepOnCore, estimate, kernel_keys, step_cost
 from tinyc.kernel.counted import CountedShares
 from tinyc.options.build import Options, Prefer
 from tinyc.pipeline.compiling import compile_model
@@ -167,21 +167,21 @@ def test_how_a_kernel_is_called_decides_what_it_takes() -> None:
     costs = MeasuredCosts({"core": lines}, {})
 
     def counted(kernel: str, title: str, steps: int) -> int:
-        return costs.counted("core", kernel_keys(kernel, title, steps), (100, 1, 10))
+        return costs.counted(StepOnCore("core", kernel_keys(kernel, title, steps), (100, 1, 10)))
 
     assert counted("k", "conv2d", 1) == 100
     assert counted("k", "conv2d", 2) == 405
     assert counted("k", "conv2d + relu", 1) == 230
     assert counted("k", "conv2d + relu", 2) == 230  # of shared ones with an activation none was measured
     assert counted("unknown", "conv2d", 1) == 0
-    assert costs.counted("other", kernel_keys("k", "conv2d", 1), (100, 1, 10)) == 100
+    assert costs.counted(StepOnCore("other", kernel_keys("k", "conv2d", 1), (100, 1, 10))) == 100
 
 
 def test_kernels_that_were_not_measured_on_a_core_are_as_on_one_with_the_same_code() -> None:
     costs = MeasuredCosts({"cortex-m7": {"k": (3.0,), "": (5.0,)}, "cortex-m4": {"k": (1.0,), "other": (2.0,)}}, {})
-    assert costs.counted("cortex-m7", kernel_keys("k", "conv2d", 1), (100, 1)) == 300
-    assert costs.counted("cortex-m7", kernel_keys("other", "conv2d", 1), (100, 1)) == 200
-    assert costs.counted("cortex-m3", kernel_keys("other", "conv2d", 1), (100, 1)) == 100
+    assert costs.counted(StepOnCore("cortex-m7", kernel_keys("k", "conv2d", 1), (100, 1))) == 300
+    assert costs.counted(StepOnCore("cortex-m7", kernel_keys("other", "conv2d", 1), (100, 1))) == 200
+    assert costs.counted(StepOnCore("cortex-m3", kernel_keys("other", "conv2d", 1), (100, 1))) == 100
 
 
 def test_what_was_counted_stands_for_what_no_proof_had() -> None:

@@ -95,7 +95,8 @@ class ReferenceResult:
 @dataclass(frozen=True, slots=True)
 class BoardResult:
     """What the library costs on a board, as in the report of `tinyc build`. cycles, milliseconds: modelled, by the
-    rules that cycle_model names. energy: where the board's file says what a cycle takes."""
+    rules that cycle_model names. energy: where the board's file says what a cycle takes. optimize: what the C compiler
+    was told; None in reports of before."""
 
     board: str
     machine: str
@@ -112,6 +113,7 @@ class BoardResult:
     mismatches: int
     cycle_model: str | None = None
     energy: EnergyReport | None = None
+    optimize: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,6 @@ class BenchReport(Shown):
     schema: int
     tinyc: str
     computer: Computer
-    optimize: str
     models: tuple[ModelResult, ...]
 
     __repr__ = Shown.text

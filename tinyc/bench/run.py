@@ -61,7 +61,7 @@ def run_bench(models: Sequence[Path], options: BenchOptions, progress: Progress)
         _bench_model(model, options, progress.within(f"{model.name} ({number} of {len(models)})"))
         for number, model in enumerate(models, 1)
     )
-    return BenchReport(SCHEMA, __version__, computer(), options.build.optimize, results)
+    return BenchReport(SCHEMA, __version__, computer(), results)
 
 
 def _bench_model(model: Path, options: BenchOptions, progress: Progress) -> ModelResult:
@@ -120,6 +120,7 @@ def _board_result(board: Board, report: Report) -> BoardResult:
         mismatches=report.verify.mismatches,
         cycle_model=report.cycle_model,
         energy=report.energy,
+        optimize=report.optimize,
     )
 
 

@@ -48,7 +48,8 @@ def with_ram_code(program: Program, budget: int, board: Board, price: float = 0.
     constants = _constants(program, waits)
     pieces = _best((*functions.values(), *constants.values()), budget, price)
     names, size = frozenset(piece.name for piece in pieces), sum(piece.size for piece in pieces)
-    return replace(program, in_ram=InRam(names & functions.keys(), names - functions.keys(), budget, size))
+    in_ram = InRam(names.intersection(functions), names.difference(functions), budget, size)
+    return replace(program, in_ram=in_ram)
 
 
 def cycles_beside_copies(program: Program, timing: FlashTiming) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,50 +131,38 @@ class MeasuredCosts:
     cycles: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     cycle_errors: Mapping[str, str] = field(default_factory=dict)
 
-    def counted(
-        self,
-        core: str,
-        keys: Sequence[str],
-        features: Sequence[float],
-        optimize: Optimize = "speed",
-        own: CountedShares | None = None,
-    ) -> int:
-        """Instructions of a step with these features. keys: of `kernel_keys`. own: of a kernel whose cost is counted,
-        which is what is said where no proof of a model has the kernel."""
-        tables = [*_tables(core, optimize), *((other,) if (other := core_named(core).measured_as) else ())]
+    def counted(self, step: StepOnCore) -> int:
+        """Instructions of a step with these features. A kernel whose cost is counted takes that where no proof of a
+        model has the kernel."""
+        other = core_named(step.core).measured_as
+        tables = [*_tables(step.core, step.optimize), *((other,) if other else ())]
         lines = [self.kernels.get(table, {}) for table in tables]
-        if own is not None:
-            lines.append({keys[0]: (own.instructions,)})
-        return round(
-            _on_line(_first_with(keys, lines), keys, features) * _share(self.kernels, core, keys, optimize, own)
-        )
+        if step.shares is not None:
+            lines.append({step.keys[0]: (step.shares.instructions,)})
+        return round(_on_line(_first_with(step.keys, lines), step) * _share(self.kernels, step))
 
-    def cycled(
-        self,
-        core: str,
-        keys: Sequence[str],
-        features: Sequence[float],
-        optimize: Optimize = "speed",
-        own: CountedShares | None = None,
-    ) -> int:
+    def cycled(self, step: StepOnCore) -> int:
         """Cycles of a step with these `cycle_features`."""
-        lines = [self.cycles.get(table, {}) for table in _tables(core, optimize)]
-        return round(
-            _on_line(_first_with(keys, lines), keys, features) * _share(self.cycles, core, keys, optimize, own)
-        )
+        lines = [self.cycles.get(table, {}) for table in _tables(step.core, step.optimize)]
+        return round(_on_line(_first_with(step.keys, lines), step) * _share(self.cycles, step))
 
 
-def _share(
-    measured: Mapping[str, Mapping[str, Sequence[float]]],
-    core: str,
-    keys: Sequence[str],
-    optimize: Optimize,
-    own: CountedShares | None,
-) -> float:
+@dataclass(frozen=True, slots=True)
+class StepOnCore:
+    """What a step's costs on a core are looked up by. keys: of `kernel_keys`. features: what the costs grow with.
+    optimize: what the compiler is told. shares: of a kernel whose cost is counted."""
+
+    core: str
+    keys: Sequence[str]
+    features: Sequence[float]
+    optimize: Optimize = "speed"
+    shares: CountedShares | None = None
+
+
+def _share(measured: Mapping[str, Mapping[str, Sequence[float]]], step: StepOnCore) -> float:
     """What code that is compiled for size takes of what is said; 1 where proofs of such code have said it."""
-    if optimize != "size" or own is None or _have(measured.get(table_of(core, optimize), {}), keys):
-        return 1.0
-    return own.for_size
+    table = measured.get(table_of(step.core, step.optimize), {})
+    return 1.0 if step.optimize != "size" or step.shares is None or _have(table, step.keys) else step.shares.for_size
 
 
 def _tables(core: str, optimize: Optimize) -> Sequence[str]:
@@ -192,9 +180,9 @@ def _have(lines: Mapping[str, Sequence[float]], keys: Sequence[str]) -> bool:
     return any(key in lines for key in keys if key not in OTHERS)
 
 
-def _on_line(lines: Mapping[str, Sequence[float]], keys: Sequence[str], features: Sequence[float]) -> int:
-    factors = next((lines[key] for key in keys if key in lines), (1.0,))
-    return max(round(sum(factor * value for factor, value in zip(factors, features, strict=False))), 0)
+def _on_line(lines: Mapping[str, Sequence[float]], step: StepOnCore) -> int:
+    factors = next((lines[key] for key in step.keys if key in lines), (1.0,))
+    return max(round(sum(factor * value for factor, value in zip(factors, step.features, strict=False))), 0)
 
 
 def kernel_keys(
@@ -354,13 +342,13 @@ def _layers(
         kernel = step.choice.kernel.name
         assembly = assembly_stack_bytes(step) > 0
         keys = kernel_keys(kernel, step.title, kernels[kernel], has_one_scale(step), assembly=assembly)
-        own = counted_at(kernel, step.choice.site)
-        instructions = costs.counted(core, keys, features_of(step), optimize, own)
+        own = StepOnCore(core, keys, features_of(step), optimize, counted_at(kernel, step.choice.site))
+        instructions = costs.counted(own)
         cycles, split = None, step.split
         if isinstance(timed, PerInstruction):
             cycles = round(timed.rate * instructions)
         elif timed is not None:
-            cycles = costs.cycled(core, keys, cycle_features(step, core), optimize, own)
+            cycles = costs.cycled(replace(own, features=cycle_features(step, core)))
         if cycles is not None:
             cycles = (split.time_of(cycles) if split else cycles) + waits[step.index]
         yield LayerEstimate(

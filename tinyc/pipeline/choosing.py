@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
 from tinyc.base.dataclass import dataclass
-from tinyc.base.errors import Missed, TinycError
+from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.select import Choice, fastest, optimized_for_size, repriced
@@ -98,11 +97,11 @@ def _cycles(text: str, board: Board) -> int:
 
 
 def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
-    """The plan of one of the forms of the graph; several where RAM has no room for all that is worth a copy, or a limit
-    of time is beside copies: what is copied of each says which is worth most.
+    """The plan of one of the forms of the graph; several where RAM has no room for all that is worth a copy: what is
+    copied of each says which is worth most. With a limit of time the fastest is one of them, which may miss it.
 
-    Where nothing is within the limits, what misses them by least. Raises TinycError where the input is asked for row by
-    row, and has none.
+    Where nothing is within the limits of flash and RAM, what misses them by least. Raises TinycError where the input is
+    asked for row by row, and has none.
     """
     limits = limits_of(board, options)
     graph = offers.forms[0].graph
@@ -157,19 +156,21 @@ class Offers:
         board: Board,
         options: Options,
         copies: Copies | None = None,
-        optimize: Optimize | None = None,
     ) -> None:
-        """copies: to RAM, at another price than that of the board's; None: at that. optimize: what the compiler is
-        told; None: what is usual for what is preferred."""
+        """copies: to RAM, at another price than that of the board's; None: at that."""
         self._forms = forms
-        self.optimize: Optimize = optimize or options.optimize
+        self.optimize: Optimize = options.optimize
         self._compiled = [replace(form, choices=_as_compiled(form.choices, board, self.optimize)) for form in forms]
-        cycles = sum(choice.cost.cycles for choice in fastest(self._compiled[0].choices).values())
         self._board, self._options = board, options
-        self.copies = copies or copies_of(board, options, cycles=cycles)
+        self.copies = copies or self._copies(options)
         self.forms = [replace(form, choices=self._priced(form.choices)) for form in self._compiled]
         self._form: dict[int, Candidates] = {}  # by id of the family
         self.front = Front(self._families(STREAMED_UP_TO))
+
+    def _copies(self, options: Options) -> Copies | None:
+        """At the price of what is preferred."""
+        cycles = sum(choice.cost.cycles for choice in fastest(self._compiled[0].choices).values())
+        return copies_of(self._board, options, cycles=cycles)
 
     def _priced(self, choices: Mapping[str, Sequence[Choice]]) -> Mapping[str, Sequence[Choice]]:
         """The kernels with their costs on the board, and on as many cores."""
@@ -196,11 +197,19 @@ class Offers:
             else:
                 low = price
         own = [replace(self.copies, price=price) for price in prices]
-        return [Offers(self._forms, self._board, self._options, copies, self.optimize) for copies in own]
+        return [Offers(self._forms, self._board, self._options, copies) for copies in own]
 
-    def for_size(self) -> Offers:
-        """The same as compilers make them that are told to make code small."""
-        return Offers(self._forms, self._board, self._options, None, "size")
+    @cached_property
+    def by_preference(self) -> Mapping[Prefer, Offers]:
+        """The same for each preference: at the price that RAM has by it, as compilers make code for it."""
+        offers: dict[Prefer, Offers] = {self._options.prefer: self}
+        same: dict[tuple[Optimize, Copies | None], Offers] = {(self.optimize, self.copies): self}
+        for options in (replace(self._options, prefer=prefer) for prefer in WORTH if prefer not in offers):
+            terms = options.optimize, self._copies(options)
+            if terms not in same:
+                same[terms] = Offers(self._forms, self._board, options)
+            offers[options.prefer] = same[terms]
+        return offers
 
     def _copied(self, copies: Copies) -> int:
         """Bytes of the copies of the fastest kernels."""
@@ -267,31 +276,28 @@ def _ways(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[Offers, Be
     """Plans, of which the best is among those that the limits allow once it is known what is copied to RAM.
 
     Cycles of a plan count a price for each byte that is copied, and copies for which there may be no room. So a limit
-    of time is kept by the library as built: the fastest is beside what keeps it by these.
+    of time is kept by the library as built: the fastest is beside what keeps it by these, and what may keep it.
     """
-    if limits.cycles is None or not offers.waits:
+    if limits.cycles is None:
         return _beside_copies(offers, worth, limits)
-    ways = _beside_copies(offers, WORTH["time"], replace(limits, cycles=None))
-    with suppress(TinycError):
-        ways += _beside_copies(offers, worth, limits)
-    return ways
+    any_time = replace(limits, cycles=None)
+    ways = _beside_copies(offers, WORTH["time"], any_time) + _beside_copies(offers, worth, limits)
+    return ways + _beside_copies(offers, worth, any_time) if offers.waits else ways
 
 
 def _beside_copies(offers: Offers, worth: Worth, limits: Limits) -> list[tuple[Offers, Best]]:
-    """The best plan that leaves RAM for what it copies, and whose it is.
+    """The best plan that leaves RAM for what it copies, and whose it is; none where none takes so few cycles.
 
     At the price that RAM has there may be none. All that is copied is flash: with less flash there is, or more of it
     with a smaller arena. Or fewer copies are worth a higher price, or none.
     """
     best = _best(offers, worth, limits)
-    if not offers.excess(best.plan):
-        return [(offers, best)]
+    if best is None or not offers.excess(best.plan):
+        return [] if best is None else [(offers, best)]
     less = _with_less_flash(offers, worth, limits, best), *_in_halves(offers, worth, limits, best)
     ways = [(offers, own) for own in less]
-    for dearer in offers.dearer(best.plan):
-        with suppress(TinycError):  # none takes so few cycles at that price
-            ways.append((dearer, _best(dearer, worth, limits)))
-    return ways
+    dearer = [(own, _best(own, worth, limits)) for own in offers.dearer(best.plan)]
+    return ways + [(own, other) for own, other in dearer if other is not None]
 
 
 def _in_halves(offers: Offers, worth: Worth, limits: Limits, best: Best) -> Iterator[Best]:
@@ -316,12 +322,12 @@ def _with_less_flash(offers: Offers, worth: Worth, limits: Limits, best: Best) -
     return best
 
 
-def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
-    """Within the limits; else in all the flash, whatever the RAM; else in the least flash."""
+def _best(offers: Offers, worth: Worth, limits: Limits) -> Best | None:
+    """Within the limits; else in all the flash, whatever the RAM; else in the least flash. None where none takes so few
+    cycles."""
     best = offers.front.best(worth, limits)
     if best is None and limits.cycles is not None:
-        fast = _best(offers, WORTH["time"], replace(limits, cycles=None)).plan
-        raise too_slow(limits.cycles, fast.cycles)
+        return None
     if best is None and offers.every is not offers.front:
         best = offers.every.best(worth, limits)
     if best is None:
@@ -331,17 +337,6 @@ def _best(offers: Offers, worth: Worth, limits: Limits) -> Best:
     if best is None:
         raise InvalidPlanError("no plan of this model passes its check")
     return best
-
-
-def too_slow(limit: int, least: int) -> TinycError:
-    """That no library takes so few cycles. least: those of the fastest one."""
-    return TinycError(
-        f"no library of this model takes {limit:,} cycles within these limits of flash and RAM: "
-        f"the fastest takes about {least:,}",
-        hint="a larger --time, --flash or --ram",
-        exit_code=1,
-        missed=[Missed("cycles", "cycles", limit, least)],
-    )
 
 
 def _in_parts(offers: Offers, worth: Worth, limits: Limits, slow: SlowPart, best: Best) -> Plan:

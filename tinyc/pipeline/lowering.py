@@ -29,7 +29,7 @@ from tinyc.ops import all_ops
 from tinyc.options.build import Options
 from tinyc.passes.phases import as_convolutions
 from tinyc.passes.time_rows import time_as_rows
-from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, copies_of, lay_out, limits_of, too_slow, worth_of
+from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, copies_of, lay_out, limits_of, worth_of
 from tinyc.pipeline.integers import IntegerModel
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.weights import find_blob
@@ -93,12 +93,15 @@ def _check_cores(board: Board, options: Options) -> None:
 
 
 def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
-    """The same as `lower_integers`, of all that is offered for the model."""
+    """The same as `lower_integers`, of all that is offered for the model.
 
-    lowered = _lowered(offers, model, board, options, progress)
-    if options.flash is not None and offers.optimize != "size" and not _is_within(lowered, options, options.flash):
-        small = _lowered(offers.for_size(), model, board, options, progress)
-        lowered = min(lowered, small, key=lambda own: own.plan.flash_bytes)
+    Limits that the library keeps without them change nothing. Where it does not, all libraries that any preference
+    leads to are looked at, so that what one of them finds within the limits, no other one misses.
+    """
+    usual = replace(options, flash=None, flash_reserve=None, ram=None, time=None)
+    lowered = _lowered([(offers, usual)], model, board, usual, progress)
+    if not _is_within(lowered, board, options, usual):
+        lowered = _lowered(_asked(offers, options), model, board, options, progress)
     for refused in lowered.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     if options.flash is not None:
@@ -109,51 +112,95 @@ def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Opt
     return lowered
 
 
-def _lowered(offers: Offers, model: IntegerModel, board: Board, options: Options, progress: Progress) -> Lowered:
+def _asked(offers: Offers, options: Options) -> list[tuple[Offers, Options]]:
+    """What is looked at within limits, and by which preference. Where nothing waits for flash all preferences have the
+    same front but for what the compiler is told, so that the own one finds the best of both."""
+    if offers.waits:
+        return [(own, replace(options, prefer=prefer)) for prefer, own in offers.by_preference.items()]
+    return [(own, options) for own in dict.fromkeys(offers.by_preference.values())]
+
+
+def _lowered(
+    asked: Sequence[tuple[Offers, Options]], model: IntegerModel, board: Board, options: Options, progress: Progress
+) -> Lowered:
+    """The library worth most by the options, of those asked for; bytes that are copied at the price of the first."""
     with progress.stage("plan"):
-        ways = lay_out(offers, board, options)
+        laid = [way for offers, own in asked for way in lay_out(offers, board, own)]
+        different = {(way.optimize, way.plan.arena_bytes, *map(id, way.plan.forms)): way for way in laid}.values()
     with progress.stage("lower"):
-        return _worth_most([lower_plan(model, laid, board, options) for laid in ways], offers, board, options)
+        preferences = [own for _, own in asked]
+        ways = [lowered for way in different for lowered in _with_each_copies(model, way, board, preferences)]
+        return _worth_most(ways, asked[0][0], board, options)
 
 
-def _is_within(lowered: Lowered, options: Options, flash_bytes: int) -> bool:
-    """Whether the library is estimated to be within a limit of flash."""
-    return lowered.plan.flash_bytes + (options.flash_reserve or 0) <= flash_bytes
+def _is_within(lowered: Lowered, board: Board, options: Options, usual: Options) -> bool:
+    """Whether a library keeps limits, of which none is above what the board has. usual: the options without them."""
+    asked, there = limits_of(board, options), limits_of(board, usual)
+    pairs = (asked.flash_bytes, there.flash_bytes), (asked.arena_bytes, there.arena_bytes)
+    if any(own is not None and most is not None and own > most for own, most in pairs):
+        return False
+    copied = lowered.program.in_ram.size if lowered.program.in_ram is not None and options.ram_code is None else 0
+    in_ram = options.ram is None or lowered.plan.arena_bytes + copied <= options.ram
+    fast = asked.cycles is None or _cycles(lowered, board) <= asked.cycles
+    return in_ram and fast and (options.flash is None or lowered.plan.flash_bytes <= (asked.flash_bytes or 0))
 
 
 def lower_plan(model: IntegerModel, laid: LaidOut, board: Board, options: Options) -> Lowered:
     """The library of one plan, with its copies to RAM."""
-    program = replace(_program_of(model, laid.graph, laid.plan, options), optimize=laid.optimize)
-    return Lowered(laid.graph, _with_copies(program, laid.plan, board, options), laid.plan, laid.choices)
+    return _with_each_copies(model, laid, board, [options])[0]
+
+
+def _with_each_copies(model: IntegerModel, laid: LaidOut, board: Board, asked: Sequence[Options]) -> list[Lowered]:
+    """The library of one plan, with what is worth a copy to RAM by some options; by none twice."""
+    program = replace(_program_of(model, laid.graph, laid.plan, asked[0]), optimize=laid.optimize)
+    copying = (_with_copies(program, laid.plan, board, options) for options in asked)
+    different = {own.in_ram: own for own in copying}.values()
+    return [Lowered(laid.graph, own, laid.plan, laid.choices) for own in different]
 
 
 def _worth_most(ways: Sequence[Lowered], offers: Offers, board: Board, options: Options) -> Lowered:
-    """Of those that keep a limit of time with what they copy. Raises TinycError where none does."""
-    limit = limits_of(board, options).cycles
-    if limit is not None and offers.waits:
-        least = min(_cycles(way, board) for way in ways)
-        if least > limit:
-            raise too_slow(limit, least)
-        ways = [way for way in ways if _cycles(way, board) <= limit]
-    if len(ways) == 1:
-        return ways[0]
-    assert offers.copies is not None
-    price = offers.copies.price
+    """Of the libraries within the limits, or that miss those of flash and RAM by least. Raises TinycError (exit code 1)
+    where none of them keeps a limit of time."""
+    limits = limits_of(board, options)
+
+    def missing(way: Lowered) -> tuple[int, int]:
+        pairs = (way.plan.flash_bytes, limits.flash_bytes), (way.plan.arena_bytes, limits.arena_bytes)
+        flash, arena = (max(own - most, 0) if most is not None else 0 for own, most in pairs)
+        return flash, arena
+
+    least = min(map(missing, ways))
+    ways = [way for way in ways if missing(way) == least]
+    if limits.cycles is not None:
+        fast = [way for way in ways if _cycles(way, board) <= limits.cycles]
+        if not fast:
+            raise _too_slow(limits.cycles, min(_cycles(way, board) for way in ways))
+        ways = fast
+    price = offers.copies.price if offers.copies is not None else 0.0
     return min(ways, key=lambda way: value_beside_copies(way, board, options, price))
 
 
+def _too_slow(limit: int, least: int) -> TinycError:
+    """That no library takes so few cycles. least: those of the fastest one."""
+    return TinycError(
+        f"no library of this model takes {limit:,} cycles within these limits of flash and RAM: "
+        f"the fastest takes about {least:,}",
+        hint="a larger --time, --flash or --ram",
+        exit_code=1,
+        missed=[Missed("cycles", "cycles", limit, least)],
+    )
+
+
 def _cycles(lowered: Lowered, board: Board) -> int:
-    """Of a library on a board with slow flash."""
-    assert board.flash_timing is not None
+    """Of a library: with the waits that its copies to RAM leave, where flash is slow."""
+    if board.flash_timing is None or lowered.program.in_ram is None:
+        return lowered.plan.cycles
     return cycles_beside_copies(lowered.program, board.flash_timing)
 
 
 def value_beside_copies(lowered: Lowered, board: Board, options: Options, price: float) -> float:
-    """What a library is worth on a board with slow flash; less is better. price: cycles for each byte that is copied to
-    RAM."""
+    """What a library is worth; less is better. price: cycles for each byte that is copied to RAM."""
     program, plan = lowered.program, lowered.plan
-    assert program.in_ram is not None
-    cycles = _cycles(lowered, board) + price * program.in_ram.size
+    cycles = _cycles(lowered, board) + price * (program.in_ram.size if program.in_ram is not None else 0)
     return worth_of(options).of(cycles, plan.flash_bytes, plan.arena_bytes)
 
 
