@@ -265,7 +265,7 @@ def test_an_interrupted_sweep_keeps_its_rows(folder: Path) -> None:
     """Ctrl-C: the rows that were written are there, and the exit code says interrupted."""
     (folder / "s.toml").write_text(
         'models = ["small.onnx"]\nboards = ["host"]\nkind = "estimate"\n[options]\nhop = [1]\n'
-        f"flash = {list(range(10**6, 10**6 + 400))}\n"
+        f"flash = {list(range(10**6, 10**6 + 4000))}\n"
     )
     command = [sys.executable, "-m", "tinyc.cli.main", "sweep", str(folder / "s.toml"), "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TINYC_CACHE": str(folder / "cache")}

@@ -122,7 +122,7 @@ def test_what_a_compiler_is_told_is_said_of_each_board(tmp_path: Path) -> None:
     np.savez(tmp_path / "tiny.calib.npz", x=data()["x"])
     model = classifier(tmp_path)
     said = []
-    for flash in (1500, 880):
+    for flash in (1500, 850):
         options = BenchOptions(("cortex-m4",), (), Options(board="", flash=flash, samples=2), 0.01)
         (board,) = run_bench([model], options, Progress()).models[0].boards
         said.append(board.optimize)

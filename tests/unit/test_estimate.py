@@ -188,9 +188,11 @@ def test_what_was_counted_stands_for_what_no_proof_had() -> None:
     """Also of code that is compiled for size, where proofs of models have the kernel only as compiled for speed."""
     lines = {"a": {"": (5.0,)}, "b": {"k": (3.0,)}, "c": {"k": (3.0,)}, "c size": {"k": (4.0,)}}
     costs, keys, own = MeasuredCosts(lines, {}, cycles=lines), kernel_keys("k", "conv2d", 1), CountedShares(2.0, 1.5)
-    assert {core: costs.counted(core, keys, (100, 1), "speed", own) for core in "abc"} == {"a": 200, "b": 300, "c": 300}
-    assert {core: costs.counted(core, keys, (100, 1), "size", own) for core in "abc"} == {"a": 300, "b": 450, "c": 400}
-    assert {core: costs.cycled(core, keys, (100, 1), "size", own) for core in "abc"} == {"a": 750, "b": 450, "c": 400}
+    fast = {core: StepOnCore(core, keys, (100, 1), "speed", own) for core in "abc"}
+    small = {core: StepOnCore(core, keys, (100, 1), "size", own) for core in "abc"}
+    assert {core: costs.counted(step) for core, step in fast.items()} == {"a": 200, "b": 300, "c": 300}
+    assert {core: costs.counted(step) for core, step in small.items()} == {"a": 300, "b": 450, "c": 400}
+    assert {core: costs.cycled(step) for core, step in small.items()} == {"a": 750, "b": 450, "c": 400}
 
 
 def test_assembly_that_was_never_measured_is_as_other_assembly() -> None:
@@ -198,7 +200,7 @@ def test_assembly_that_was_never_measured_is_as_other_assembly() -> None:
     costs = MeasuredCosts({"a": {"k": (3.0,), "": (5.0,)}, "b": {"k": (3.0,), "": (5.0,), "assembly": (2.0,)}}, {})
 
     def counted(core: str, kernel: str, assembly: bool) -> int:
-        return costs.counted(core, kernel_keys(kernel, "conv2d", 1, assembly=assembly), (100, 1))
+        return costs.counted(StepOnCore(core, kernel_keys(kernel, "conv2d", 1, assembly=assembly), (100, 1)))
 
     assert [counted("a", "k", False), counted("a", "k", True)] == [300, 300]
     assert [counted("a", "other", False), counted("a", "other", True)] == [500, 100]
@@ -209,7 +211,8 @@ def test_code_that_is_made_small_takes_what_was_measured_of_such() -> None:
     lines = {"core": {"k": (1.0,), "j": (2.0,), "": (9.0,)}, "core size": {"k": (3.0,), "": (5.0,)}}
     costs = MeasuredCosts(lines, {}, cycles=lines)
     for ask in (costs.counted, costs.cycled):
-        taken = [[ask("core", kernel_keys(k, "conv2d", 1), (100, 1), how) for k in "kjx"] for how in ("speed", "size")]
+        fast = [ask(StepOnCore("core", kernel_keys(k, "conv2d", 1), (100, 1))) for k in "kjx"]
+        taken = [fast, [ask(StepOnCore("core", kernel_keys(k, "conv2d", 1), (100, 1), "size")) for k in "kjx"]]
         assert taken == [[100, 200, 900], [300, 200, 500]]
 
 

@@ -55,6 +55,12 @@ def test_a_library_that_is_too_large_is_followed_by_a_smaller_one(built: Any) ->
     assert (library.plan.cycles, asked) == (20, [None, 1500, 1400])
 
 
+def test_a_few_bytes_too_many_are_followed_by_a_smaller_one(built: Any) -> None:
+    """By less than the estimates tell apart: the first was refused, though there was a smaller one."""
+    library, asked = built({None: (10, 9500, 10010), 533: (20, 8400, 9000)})
+    assert (library.compiled, asked[:2]) == (9000, [None, 533])
+
+
 def test_flash_that_is_left_is_used(built: Any) -> None:
     library, asked = built({None: (30, 9000, 8500), -500: (20, 10400, 9900)})
     assert (library.plan.cycles, asked) == (20, [None, -500])

@@ -23,7 +23,7 @@ from tinyc.toolchain.size import library_size
 
 _MOST_COMPILED = 5  # libraries for one limit
 _NEVER = 1 << 60  # bytes
-_NEAR = 32  # bytes of estimates: so near to what was tried nothing else is looked for
+_NEAR = 32  # bytes of estimates: so near to what was tried nothing else is looked for, and less where none fits
 
 
 class LibraryText(Protocol):
@@ -78,8 +78,8 @@ class _Tries(Generic[L]):
         self.libraries: list[tuple[bool, float, L]] = []
 
     def next_reserve(self, estimate: int, taken: int) -> int | None:
-        """The correction for the next library: by what this one takes, and where that is known to be wrong, half way
-        between what fits and what does not. None where nothing is left to try."""
+        """The correction for the next library: by what this one takes, but for less than what does not fit; and where
+        that is known to be wrong, half way between what fits and what does not. None where nothing is left to try."""
         if taken <= self._limit:
             self._fits = max(self._fits, estimate)
         else:
@@ -87,6 +87,8 @@ class _Tries(Generic[L]):
         target = self._limit - (taken - estimate)
         if self._fits and self._exceeds < _NEVER and not self._fits < target < self._exceeds:
             target = (self._fits + self._exceeds) // 2
+        if not self._fits:
+            target = min(target, self._exceeds - _NEAR - 1)
         reserve = self._limit - target
         if not self._fits + _NEAR < target < self._exceeds - _NEAR or reserve in self._reserves:
             return None
