@@ -71,6 +71,7 @@ def test_a_table_has_the_cheapest_of_all_combinations(seed: int) -> None:
             if not cuts and table is None:
                 continue
             assert table is not None  # mixtures of forms fit where one of them does
+            assert shared is not None or not cuts or _bounds_all(cuts, tables, live)
             for forms in cuts:
                 flash = _flash_bytes(forms, measured, shared)
                 assert table.cycles[min(_state(tables, flash + slack), tables.states - 1)] <= _cycles(forms)
@@ -100,6 +101,25 @@ def _below_all(figures: Sequence[tuple[int, int]], tables: CutTables, live_bytes
             least = polygon.value(worth, limits, live_bytes, 0)
             assert least is not None if values else True
             assert least is None or least <= min(values, default=np.inf) + 1e-9
+
+
+def _bounds_all(cuts: Sequence[Sequence[Form]], tables: CutTables, live_bytes: int) -> bool:
+    """Whether none is worth more than the polygon says, where what its layers share counts once."""
+    polygon = tables.polygon(live_bytes)
+    assert polygon is not None
+    figures = [(_cycles(forms), _flash_once(forms)) for forms in cuts]
+    least = {worth: polygon.value(worth, Limits(), live_bytes, 0) for worth in WORTH.values()}
+    return all(
+        value is not None and value <= worth.of(cycles, flash, live_bytes) + 1e-9
+        for worth, value in least.items()
+        for cycles, flash in figures
+    )
+
+
+def _flash_once(forms: Sequence[Form]) -> int:
+    """Bytes of forms together; each function counts once."""
+    sizes = {code.key: code.size for form in forms for code in form.cost.codes}
+    return sum(form.cost.own_bytes for form in forms) + sum(sizes.values())
 
 
 def _within(cycles: int, flash_bytes: int, limits: Limits) -> bool:
@@ -252,9 +272,12 @@ def check_worth(front: Front, worth: Worth, flashes: np.ndarray, arenas: np.ndar
     """Asserts that the best within limits keeps them, and is worth no less than the best within smaller ones."""
     values = np.full((len(flashes), len(arenas)), np.inf)
     for i, j in itertools.product(range(len(flashes)), range(len(arenas))):
-        best = front.best(worth, Limits(int(flashes[i]), int(arenas[j])))
+        limits = Limits(int(flashes[i]), int(arenas[j]))
+        best, bound = front.best(worth, limits), front.bound(worth, limits)
         if best is not None:
             plan = best.plan
+            assert bound is not None
+            assert bound <= worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes) + 1e-9
             assert plan.flash_bytes <= flashes[i]
             assert plan.arena_bytes <= arenas[j]
             values[i, j] = worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
@@ -308,6 +331,8 @@ def test_the_front_of_a_model_says_what_is_built(models_dir: Path) -> None:
     fast = min(front.points, key=lambda point: point.cycles)
     assert fast.cycles < 0.99 * built.cycles
     assert fast.milliseconds == pytest.approx(1000 * fast.cycles / 100e6, rel=0.01)
+    assert front.gap is not None
+    assert 0 <= front.gap < 0.02
 
 
 def test_libraries_that_are_called_for_each_row_have_no_front(models_dir: Path) -> None:

@@ -83,6 +83,8 @@ FRONT = ModelFront(
     (FrontPoint(9100, 0.091, 1052, 128, by_rows=False, built=True), FrontPoint(12345, 0.123, 999, 96, by_rows=True)),
     0.0125,
     "Cortex-M4, zero wait states; error: small",
+    "balanced",
+    0.01,
 )
 
 

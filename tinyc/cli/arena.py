@@ -15,6 +15,9 @@ from tinyc.explain.front_plot import PlotPoint, plot_front
 from tinyc.explain.memory_map import MemoryMap, letters_held, map_legend, map_text
 from tinyc.verify.front import ModelFront
 
+# Of what is preferred.
+_LESS = {"balanced": "fewer cycles", "time": "fewer cycles", "ram": "less arena", "flash": "less flash"}
+
 LEAST_CELLS, MOST_CELLS = 8, 64
 MOST_PEAKS = 5  # named in the last line
 
@@ -58,6 +61,10 @@ def show_front(out: Output, front: ModelFront) -> None:
         f"Every other library of these kernels is as these or worse, but for {front.apart:.1%} in each figure. "
         "`built`: what the options lead to. The arena is exact, the rest estimated."
     )
+    if front.gap is not None:
+        out.result(
+            f"No library of these kernels is worth more than `built` with {front.gap:.1%} {_LESS[front.prefer]}."
+        )
     if front.cycle_error:
         out.result(f"cycles: {front.cycle_error}")
 

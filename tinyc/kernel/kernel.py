@@ -285,7 +285,7 @@ class Cost:
         counts = {code.key: layers.get(code.key, 1) for code in self.codes}
         single = [code for code in self.codes if counts[code.key] == 1]
         several = [code for code in self.codes if counts[code.key] > 1]
-        part = sum(-(-code.size // counts[code.key]) for code in several)
+        part = sum(code.size // counts[code.key] for code in several)  # at most
         return replace(
             self,
             flash_bytes=self.own_bytes + sum(code.alone_bytes for code in single) + part,

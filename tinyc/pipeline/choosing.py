@@ -85,6 +85,14 @@ def limits_of(board: Board, options: Options) -> Limits:
     return Limits(flash, ram, None if options.time is None else _cycles(options.time, board))
 
 
+def limits_within(graph: Graph, board: Board, options: Options) -> Limits:
+    """The same, of RAM what the states of a graph leave."""
+    limits = limits_of(board, options)
+    if not graph.states or limits.arena_bytes is None:
+        return limits
+    return replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
+
+
 def _cycles(text: str, board: Board) -> int:
     """Cycles of a time: `3.3M`, `250K`, or `12ms`, `800us`, at the board's clock. Raises TinycError for other words."""
     match = _TIME.fullmatch(text.replace("_", ""))
@@ -103,10 +111,8 @@ def lay_out(offers: Offers, board: Board, options: Options) -> list[LaidOut]:
     Where nothing is within the limits of flash and RAM, what misses them by least. Raises TinycError where the input is
     asked for row by row, and has none.
     """
-    limits = limits_of(board, options)
     graph = offers.forms[0].graph
-    if graph.states and limits.arena_bytes is not None:
-        limits = replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
+    limits = limits_within(graph, board, options)
     if not any(family.measured for family in offers.front.families):  # nothing runs: addresses do all that there is
         choices = offers.forms[0].choices
         plan = plan_graph(graph, fastest(choices))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from tinyc.base.one_thread import one_thread
 from tinyc.board import Board, load_board
 from tinyc.explain.estimate import Estimate, estimate
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import Candidates, LaidOut, Offers
+from tinyc.pipeline.choosing import Candidates, LaidOut, Offers, limits_within, slow_part, worth_of
 from tinyc.pipeline.integers import IntegerModel, make_integers
 from tinyc.pipeline.lowering import forms_of, lower_offers, lower_plan
 from tinyc.pipeline.progress import Progress
@@ -57,7 +58,20 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
-    return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error)
+    gap = gap_of(offers, board, options)
+    return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error, options.prefer, gap)
+
+
+def gap_of(offers: Offers, board: Board, options: Options) -> float | None:
+    """With which share less of what is preferred the chosen library is worth as much as any of its kernels could be at
+    best; None where none is chosen by its plan alone, or within the limits."""
+    worth, limits = worth_of(options), limits_within(offers.forms[0].graph, board, options)
+    best = None if offers.waits or slow_part(board, options) is not None else offers.front.best(worth, limits)
+    bound = offers.front.bound(worth, limits)
+    if best is None or bound is None:
+        return None
+    value = worth.of(best.plan.cycles, best.plan.flash_bytes, best.plan.arena_bytes)
+    return max(-math.expm1((bound - value) / max(1.0, worth.flash, worth.arena)), 0.0)
 
 
 def _placed(model: IntegerModel, board: Board, options: Options, form: Candidates, plan: Plan) -> FrontPoint:

@@ -76,6 +76,7 @@ class Family:
         """shared: tables that count what layers share, and the numbers of live bytes that they are good for. plans:
         those of other families of these cuts, which may have the same ones."""
         self._place, self.problem = place, problem
+        self.base: Family = self  # of the same cuts, where each layer counts its part of the code that layers share
         self.measured, self._flash_bytes = measured, flash_bytes
         self.solver = CutTables(measured, flash_bytes) if shared is None else shared[0]
         self.ladder = tuple(_ladder(self.solver.needs(), _STEP) if shared is None else shared[1])
@@ -93,17 +94,14 @@ class Family:
             for shared in dict.fromkeys(self.solver.shared_sets(live_bytes)):
                 ladders.setdefault(shared, []).extend(self.ladder[start:stop])
             start = stop
-        return [
-            Family(
-                self.measured,
-                self._flash_bytes,
-                self._place,
-                self.problem,
-                (CutTables(self.measured, self._flash_bytes, shared, self.solver.common), ladder),
-                self._plans,
-            )
-            for shared, ladder in ladders.items()
-        ]
+        return [self._counting(shared, ladder) for shared, ladder in ladders.items()]
+
+    def _counting(self, shared: frozenset[Hashable], ladder: Sequence[int]) -> Family:
+        """The same cuts, with the bytes of these functions once."""
+        tables = CutTables(self.measured, self._flash_bytes, shared, self.solver.common)
+        family = Family(self.measured, self._flash_bytes, self._place, self.problem, (tables, ladder), self._plans)
+        family.base = self
+        return family
 
     def table(self, rung: int) -> CutTable | None:
         """Of a number of live bytes of the ladder."""
@@ -126,10 +124,16 @@ class Family:
 
     def rungs_within(self, arena_bytes: int | None) -> int:
         """How many numbers of live bytes may be placed in an arena."""
-        if arena_bytes is None:
-            return len(self.ladder)
-        rows = 0 if self.problem is None else sum(self.problem.tensors[name].rows for name in self.problem.inputs)
-        return bisect_right(self.ladder, arena_bytes + _ROUNDING * rows)
+        return len(self.ladder) if arena_bytes is None else bisect_right(self.ladder, arena_bytes + self.rounding)
+
+    @property
+    def rounding(self) -> int:
+        """Bytes by which an arena may be smaller than the live bytes of its cut."""
+        return (
+            0
+            if self.problem is None
+            else _ROUNDING * sum(self.problem.tensors[name].rows for name in self.problem.inputs)
+        )
 
     def plan(self, cut: Partition, effort: Effort = "quick") -> Plan:
         """The plan of a cut, placed; not yet validated. What is placed with more effort takes no larger arena."""
@@ -226,6 +230,32 @@ class Front:
     def best(self, worth: Worth, limits: Limits | None = None) -> Best | None:
         """The plan worth most within the limits, validated; None where none is found within them."""
         return _Search(self.families, worth, limits or Limits()).run()
+
+    def bound(self, worth: Worth, limits: Limits | None = None) -> float | None:
+        """What none of all cuts is worth less than, placed without a wasted byte, whatever code layers share: where
+        several may have a function, each counts as if all had it. None where nothing is within the limits."""
+        limits = limits or Limits()
+        queue: list[tuple[float, int, Family, list[int]]] = []
+
+        def offer(family: Family, needs: list[int]) -> None:
+            polygon = family.solver.polygon(needs[-1]) if needs else None
+            if polygon is None:
+                return
+            value = polygon.value(worth, limits, max(needs[0] - family.rounding, 0), 0)
+            if value is not None:
+                heapq.heappush(queue, (value, next(number), family, needs))
+
+        number = itertools.count()
+        for family in {id(own.base): own.base for own in self.families}.values():
+            most = np.inf if limits.arena_bytes is None else limits.arena_bytes + family.rounding
+            offer(family, [need for need in family.solver.needs() if need <= most])
+        while queue:
+            value, _, family, needs = heapq.heappop(queue)
+            if len(needs) == 1:
+                return value
+            offer(family, needs[: len(needs) // 2])
+            offer(family, needs[len(needs) // 2 :])
+        return None
 
     @cached_property
     def corners(self) -> tuple[Corner, ...]:

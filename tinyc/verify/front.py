@@ -36,13 +36,17 @@ class FrontPoint:
 @dataclass(frozen=True, slots=True)
 class ModelFront:
     """The points that no other one beats, by arena, and the one that is built. cycle_error: how well the cycles are
-    known. apart: a point that another one is as good as but for such a share, in each figure, is left out."""
+    known. apart: a point that another one is as good as but for such a share, in each figure, is left out. prefer: what
+    the options want most. gap: no library of these kernels is worth more than the built one with such a share of that
+    less; None where that is not known: kernels wait for flash, or the arena has two parts."""
 
     model: str
     board: str
     points: tuple[FrontPoint, ...]
     apart: float
     cycle_error: str | None
+    prefer: str
+    gap: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
