@@ -16,13 +16,14 @@ from tests.unit.test_quantize_rounding import LEARNED, deep_network
 from tinyc.ir.graph import Array, Graph
 from tinyc.options.recipe import Recipe
 from tinyc.passes import normalize
+from tinyc.passes.weights import windows_of
 from tinyc.quantize import quantize
 from tinyc.quantize.batched import differentiable
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.influence import Influence, influence, summed
 from tinyc.quantize.layerwise import Memo, layers
 from tinyc.quantize.recipe import FittingData, SettledRecipe, carry_out, draft_of, drafts
-from tinyc.quantize.rounding import moments, windows
+from tinyc.quantize.rounding import moments
 from tinyc.quantize.score import Teacher, before_softmax
 from tinyc.quantize.simulate import Batch
 
@@ -79,7 +80,7 @@ def test_summed_rows_are_the_sums_over_windows(tmp_path: Path) -> None:
     x = Batch(graph).run(calibration.inputs, [name for name in graph.values if name not in graph.consts])
     for node in layers(graph):
         w, slopes = graph.consts[node.inputs[1]], slopes_of_layers.slopes[node.name]
-        taps = windows(node, w, x[node.inputs[0]][slopes_of_layers.samples])
+        taps = windows_of(node, w)(x[node.inputs[0]][slopes_of_layers.samples], None)
         groups = len(taps)
         rows = summed(slopes, taps, groups)
         count, directions, positions, channels = slopes.shape
@@ -98,7 +99,7 @@ def test_channels_that_reach_no_output_keep_their_own_error(tmp_path: Path) -> N
     x = Batch(graph).run(calibration.inputs, [node.inputs[0]])[node.inputs[0]]
     step = float(np.abs(x).max()) / 127
     x = (np.rint(x / step) * step).astype(np.float32)
-    plain = moments(node, w, x, x, (step, 127.0))
+    plain = moments(windows_of(node, w), x, x, (step, 127.0))
     positions = int(np.prod(graph.values[node.outputs[0]].shape[1:3]))
     slopes = rand(3, 4, 54, positions, len(w))
     slopes[..., 1] = 0

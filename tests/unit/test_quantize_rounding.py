@@ -24,13 +24,13 @@ from tinyc.ops.fully_connected import FullyConnected
 from tinyc.ops.slice import Slice
 from tinyc.options.recipe import Pictures, Recipe
 from tinyc.passes import normalize
-from tinyc.passes.weights import has_weights
+from tinyc.passes.weights import has_weights, windows_of
 from tinyc.quantize import augment, quantize, weight_bytes
 from tinyc.quantize.augment import augmented, pictures
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.mixed import Sensitivity, for_loss, within
 from tinyc.quantize.ranges import METHODS
-from tinyc.quantize.rounding import Moments, compensated, descend, learn, moments, windows
+from tinyc.quantize.rounding import Moments, compensated, descend, learn, moments
 from tinyc.quantize.score import Teacher
 from tinyc.quantize.settle import parted
 from tinyc.quantize.simulate import Batch, sqnr_db
@@ -300,9 +300,10 @@ def test_windows_at_some_places(tmp_path: Path, group: int, kernel: int, stride:
     graph = normalize(load(build(nodes, {"x": [1, 6, 9, 7]}, ["y"], weights), tmp_path))
     (node,) = (node for node in graph.nodes if has_weights(node))
     x, w = rand(2, 3, *graph.values[node.inputs[0]].shape), graph.consts[node.inputs[1]]
-    every = windows(node, w, x)
+    windows = windows_of(node, w)
+    every = windows(x, None)
     at = np.random.default_rng(3).integers(0, every.shape[1], 20)
-    np.testing.assert_array_equal(windows(node, w, x, at), every[:, at])
+    np.testing.assert_array_equal(windows(x, at), every[:, at])
 
 
 @pytest.mark.parametrize("step", [(1, 2), (-1, 1), (2, -3)])
@@ -393,7 +394,7 @@ def test_inputs_that_hardly_change(size: float, noise: float) -> None:
         w = rng.standard_normal((5, k))
         x = (size * rng.standard_normal(k) + noise * rng.standard_normal((8, k))).astype(np.float32)
         step = max(float(np.abs(x).max()) / 127, 2.0**-24)
-        m = moments(node, w, (np.rint(x / step) * step).astype(np.float32), x, (step, 127.0))
+        m = moments(windows_of(node, w), (np.rint(x / step) * step).astype(np.float32), x, (step, 127.0))
         learned = learn(w[None], np.zeros((1, 5)), m, (-127, 127))
         assert np.isfinite(learned.q).all()
         assert np.isfinite(learned.bias).all()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers per channel as they broadcast against a layer's weights."""
+"""Numbers per channel as they broadcast against a layer's weights, and the windows that these multiply."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,17 @@ def weights_of(node: Node) -> WeightRules:
     weights = op_of(node).weights
     assert weights is not None
     return weights
+
+
+# Of samples [N, *shape] the windows at some places of those of all samples, None for every one; taps last and grouped
+# as the rows of the weights: [G, windows, K].
+Windows = Callable[[Array, npt.NDArray[np.int64] | None], Array]
+
+
+def windows_of(node: Node, w: Array) -> Windows:
+    """The windows of a layer with these weights."""
+    rules, attrs = weights_of(node), node.attrs
+    return lambda x, at: rules.windows(attrs, w, x, at)
 
 
 def out_axis(node: Node) -> int:

@@ -36,7 +36,7 @@ from tinyc.quantize.calibration import Sequences, sequences_of
 from tinyc.quantize.convert import quantized
 from tinyc.quantize.groups import is_weight
 from tinyc.quantize.judge import judge_of
-from tinyc.quantize.layerwise import weights_of
+from tinyc.quantize.layerwise import weight_constants
 from tinyc.quantize.sources import load_source
 from tinyc.reference.samples import LABELS
 from tinyc.verify.accuracy import integers_of
@@ -150,7 +150,9 @@ def quantize_file(
             few = test.with_states(graph) if graph.states else test.inputs
             saved = compare_saved(opened, out, {name: a[:_COMPARED] for name, a in few.items()})
     layers = [node for node in outcome.graph.nodes if node.name in outcome.bits]
-    elements = sum(outcome.graph.values[name].elements for node in layers for name in weights_of(outcome.graph, node))
+    elements = sum(
+        outcome.graph.values[name].elements for node in layers for name in weight_constants(outcome.graph, node)
+    )
     return QuantizeReport(
         model=path.name,
         calibration=data.source,

@@ -20,7 +20,7 @@ from tinyc.quantize.calibration import Calibration, calibrate, check_inputs
 from tinyc.quantize.correct import with_biases
 from tinyc.quantize.headroom import roomy, with_room
 from tinyc.quantize.judge import judge_of
-from tinyc.quantize.layerwise import Memo, narrowable, weights_of
+from tinyc.quantize.layerwise import Memo, narrowable, weight_constants
 from tinyc.quantize.loops import wide_loops
 from tinyc.quantize.masks import with_near_factors
 from tinyc.quantize.mixed import Sensitivity, averaged, by_loss, for_loss, need_room, sensitivities, within
@@ -95,7 +95,7 @@ class Quantized:
 
 def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of an integer graph, two of 4 bits to a byte; biases not counted."""
-    return sum(graph.values[name].size_bytes for node in narrowable(graph) for name in weights_of(graph, node))
+    return sum(graph.values[name].size_bytes for node in narrowable(graph) for name in weight_constants(graph, node))
 
 
 def quantize_model(graph: Graph, calibration: Calibration, recipe: Recipe | None = None) -> Graph:

@@ -22,11 +22,11 @@ from tinyc.ops import is_a
 from tinyc.ops.batched import active
 from tinyc.ops.conv2d import Conv2D
 from tinyc.ops.op import Trait
-from tinyc.passes.weights import has_weights
+from tinyc.passes.weights import has_weights, weights_of, windows_of
 from tinyc.quantize.batched import backward, differentiable
 from tinyc.quantize.calibration import spread
 from tinyc.quantize.factors import cholesky
-from tinyc.quantize.rounding import Doubles, Moments, diagonals, groups_of, weights_as_rows, windows
+from tinyc.quantize.rounding import Doubles, Moments, diagonals
 from tinyc.quantize.simulate import Batch
 
 _SHARE = 0.8  # of the error at the outputs in what rounding minimizes; the rest is that of the layer's own sums
@@ -54,8 +54,9 @@ class Influence:
         plain: of the layer's windows, over all samples x.
         """
         slopes = self.slopes.get(node.name)
-        groups = groups_of(node, x)
-        rows = weights_as_rows(node, w, groups)
+        rules = weights_of(node)
+        groups = rules.groups(node.attrs, x.shape[-1])
+        rows = rules.as_rows(w, groups)
         channels, taps = rows.shape[0] * rows.shape[1], rows.shape[2]
         if slopes is None or channels * taps**3 > _MOST_WORK or (groups > 1 and isinstance(node.attrs, Conv2D)):
             return None
@@ -64,7 +65,8 @@ class Influence:
         if slopes.shape[2] == 1:  # rows of one sample are multiples of its only window, so one stands for all
             slopes = np.sqrt(np.square(slopes, dtype=np.float64).sum(axis=1, keepdims=True))
         bias = slopes.sum(axis=2, dtype=np.float64).transpose(2, 0, 1).reshape(channels, -1)
-        a, f = (summed(slopes, windows(node, w, values[self.samples]), groups) for values in (x, x_float))
+        windows = windows_of(node, w)
+        a, f = (summed(slopes, windows(values[self.samples], None), groups) for values in (x, x_float))
         at_once = max(1, _CHUNK // max(1, a[0].size))
         parts = [slice(first, first + at_once) for first in range(0, channels, at_once)]
         h, cross = (np.concatenate(m) for m in zip(*(_of_rows(a[c], f[c], bias[c]) for c in parts), strict=True))

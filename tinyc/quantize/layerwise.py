@@ -16,12 +16,12 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.ir.graph import Array, DType, Graph, Node, Quant, read_only
 from tinyc.ops.op import Observed
-from tinyc.passes.weights import has_weights, out_axis
+from tinyc.passes.weights import has_weights, out_axis, weights_of, windows_of
 from tinyc.quantize.assign import symmetric_weights
 from tinyc.quantize.calibration import Calibration
 from tinyc.quantize.groups import input_rule
 from tinyc.quantize.influence import Influence, influence
-from tinyc.quantize.rounding import Moments, groups_of, learn, moments, rows_as_weights, weights_as_rows
+from tinyc.quantize.rounding import Moments, learn, moments
 from tinyc.quantize.simulate import Batch
 
 LEVELS: Mapping[int, tuple[int, int]] = {4: (-8, 7), 8: (-127, 127)}  # by bits; kernels like int8 without -128
@@ -80,7 +80,7 @@ def narrowable(graph: Graph) -> list[Node]:
     return [node for node in graph.nodes if node.name in plain or is_loop(graph, node)]
 
 
-def weights_of(graph: Graph, node: Node) -> tuple[str, ...]:
+def weight_constants(graph: Graph, node: Node) -> tuple[str, ...]:
     """The constants that hold the weights of such a layer."""
     return tuple(node.inputs[k] for k in (_OF_LOOPS if is_loop(graph, node) else (_WEIGHTS,)))
 
@@ -175,15 +175,16 @@ def learned(
     """
     x, x_float = inputs.x, inputs.x_float
     w, bias = (graph.consts[name].astype(np.float64) for name in node.inputs[1:3])
-    groups = groups_of(node, x)
-    weights = moments(node, w, x, x_float, inputs.step)
+    rules = weights_of(node)
+    groups = rules.groups(node.attrs, x.shape[-1])
+    weights = moments(windows_of(node, w), x, x_float, inputs.step)
     felt = influences.moments(node, w, x, x_float, weights) if influences is not None else None
     if felt is not None:
         weights = felt
     half = _TOWARDS_FLOAT * weights.cross + (1 - _TOWARDS_FLOAT) * weights.h
     blended = Moments(weights.h, half, weights.x_mean, weights.f_mean)
     each = len(weights.h)  # a quadratic form per group, or per channel
-    rows = weights_as_rows(node, w, groups)
+    rows = rules.as_rows(w, groups)
     rows = rows.reshape(each, -1, rows.shape[2])
     least = None
     if bits == 8:  # 127 levels each way leave nothing to be gained by clipping
@@ -191,7 +192,7 @@ def learned(
         least = np.asarray(plain.scale).reshape(each, -1)
     rounded = learn(rows, bias.reshape(each, -1), blended, LEVELS[bits], fixed=least)
     q = rounded.q.reshape(groups, -1, rows.shape[2])
-    return RoundedWeights(rows_as_weights(node, q, w.shape), rounded.scale.ravel(), rounded.bias.ravel(), bits)
+    return RoundedWeights(rules.from_rows(q, w.shape), rounded.scale.ravel(), rounded.bias.ravel(), bits)
 
 
 def with_weights(integer: Graph, node: Node, rounded: RoundedWeights) -> Graph:

@@ -15,7 +15,7 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Missed, TinycError
 from tinyc.base.knapsack import exact
 from tinyc.ir.graph import Graph, Node
-from tinyc.quantize.layerwise import narrowable, weights_of
+from tinyc.quantize.layerwise import narrowable, weight_constants
 from tinyc.quantize.score import Teacher
 
 Learn = Callable[[Mapping[str, int]], Graph]
@@ -79,7 +79,7 @@ def by_loss(sensitivities: Sequence[Sensitivity]) -> list[Sensitivity]:
 
 
 def _elements(graph: Graph, node: Node) -> int:
-    return sum(graph.values[name].elements for name in weights_of(graph, node))
+    return sum(graph.values[name].elements for name in weight_constants(graph, node))
 
 
 def _costs(teacher: Teacher, integer: Graph) -> tuple[float, float]:

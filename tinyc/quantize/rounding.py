@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.exact import gram_of_integers, precise_product, product_of_integers
-from tinyc.ir.graph import Array, Node
-from tinyc.ops import op_of
-from tinyc.passes.weights import weights_of
+from tinyc.ir.graph import Array
+from tinyc.passes.weights import Windows
 from tinyc.quantize.factors import inverse_factor
 
 Doubles = npt.NDArray[np.float64]
@@ -59,35 +58,19 @@ class Moments:
         return Moments(self.h[groups], self.cross[groups], self.x_mean[groups], self.f_mean[groups])
 
 
-def weights_as_rows(node: Node, w: Array, groups: int) -> Array:
-    """Weights [G, O/G, K] of a layer; `rows_as_weights` is the way back."""
-    return weights_of(node).as_rows(w, groups)
-
-
-def rows_as_weights(node: Node, rows: Array, shape: tuple[int, ...]) -> Array:
-    """The inverse of `weights_as_rows`."""
-    return weights_of(node).from_rows(rows, shape)
-
-
-def groups_of(node: Node, x: Array) -> int:
-    """G: a depthwise layer has one group per input channel."""
-    return weights_of(node).groups(node.attrs, int(x.shape[-1]))
-
-
-def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, float]) -> Moments:
-    """Moments of the windows of `node` over samples [N, *shape], with quantized and with float inputs. step: what x is
+def moments(windows: Windows, x: Array, x_float: Array, step: tuple[float, float]) -> Moments:
+    """Moments of a layer's windows over samples [N, *shape], with quantized and with float inputs. step: what x is
     integers of, and the largest of those integers.
 
     About _ROWS_PER_TAP windows for each tap count, _LEAST_ROWS at least: more say the same again. How far floats are
     from integers is rounded to small parts of a step, so that integers are multiplied.
     """
-    groups = groups_of(node, x)
-    k = weights_as_rows(node, w, groups).shape[2]
+    per_sample = windows(x[:1], None)
+    groups, _, k = per_sample.shape
     h, moved = np.zeros((groups, k, k)), np.zeros((groups, k, k))
     x_sum, f_sum, count = np.zeros((groups, k)), np.zeros((groups, k)), 0
     unit, most = step
     parts = 2.0 ** (_BITS - math.ceil(math.log2(most)))
-    per_sample = windows(node, w, x[:1])
     enough = max(_LEAST_ROWS, _ROWS_PER_TAP * k)
     if (spare := per_sample.shape[1] * _LEAST_SAMPLES // enough) > 1:  # samples need not be looked at, nor copied
         every = min(spare, max(1, len(x) // _LEAST_SAMPLES))
@@ -97,8 +80,8 @@ def moments(node: Node, w: Array, x: Array, x_float: Array, step: tuple[float, f
     for first in range(0, len(x), chunk):
         some = slice(first, first + chunk)
         at = _spread(per_sample.shape[1] * len(x[some]), share)
-        a = windows(node, w, np.rint(x[some] * np.float32(1 / unit)), at)
-        f = windows(node, w, x_float[some], at)
+        a = windows(np.rint(x[some] * np.float32(1 / unit)), at)
+        f = windows(x_float[some], at)
         off = np.rint(f * np.float32(parts / unit))
         off -= a * np.float32(parts)
         furthest = float(max(off.max(), -off.min()))
@@ -121,14 +104,6 @@ def _spread(of: int, share: float) -> npt.NDArray[np.int64] | None:
     count = max(1, math.ceil(of * share))
     at = (np.arange(count) + np.arange(count) * _GOLDEN % 1.0) * (of / count)
     return np.minimum(at.astype(np.int64), of - 1)
-
-
-def windows(node: Node, w: Array, x: Array, at: npt.NDArray[np.int64] | None = None) -> Array:
-    """The windows at these places of those of all samples, None for every one; taps last and grouped as the weights'
-    rows: [G, windows, K]."""
-    rules = op_of(node).weights
-    assert rules is not None, node.op
-    return rules.windows(node.attrs, w, x, at)
 
 
 @dataclass(frozen=True, slots=True)
