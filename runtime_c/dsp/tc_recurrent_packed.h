@@ -67,20 +67,21 @@ static inline const int32_t *tc_lstm_packed_sums(const tc_recurrent_t *p, const 
     return w + (w == *factors ? 2 : 0);
 }
 
-static inline void tc_lstm_packed_by(const tc_recurrent_packed_t *layer, const void *x, void *y,
-                                     int32_t *cell, tc_recurrent_packed_sums_t *sums)
+static inline void tc_recurrent_packed_by(const tc_recurrent_packed_t *layer, const void *x, void *y,
+                                          int32_t *memory, tc_recurrent_packed_sums_t *sums,
+                                          tc_recurrent_unit_t *unit)
 {
     const tc_recurrent_t *p = &layer->cell;
 
     for (int32_t step = 0; step < p->steps; step++) {
         const int32_t *w = layer->stream, *factors;
-        int16_t *vector = tc_recurrent_vector(p, cell, step);
-        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
+        int16_t *vector = tc_recurrent_vector(p, memory, step);
+        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
         tc_recurrent_input(p, x, step, vector);
         for (int32_t u = p->units - 1; u >= 0; u--) {
             int32_t acc[4];
             w = sums(p, w, vector, acc, &factors);
-            tc_lstm_loop_unit(p, acc, (const int16_t *)(const void *)factors, cell, next, y, step, u);
+            unit(p, acc, (const int16_t *)(const void *)factors, memory, next, y, step, u);
         }
     }
 }
@@ -88,7 +89,7 @@ static inline void tc_lstm_packed_by(const tc_recurrent_packed_t *layer, const v
 static inline void tc_lstm_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                         int32_t *cell)
 {
-    tc_lstm_packed_by(layer, x, y, cell, tc_lstm_packed_sums);
+    tc_recurrent_packed_by(layer, x, y, cell, tc_lstm_packed_sums, tc_lstm_loop_unit);
 }
 
 /* `taps` taps of z over r, and of n into `single`, from w on; where the next ones are. */
@@ -124,28 +125,10 @@ static inline const int32_t *tc_gru_packed_sums(const tc_recurrent_t *p, const i
     return *factors + 2;
 }
 
-static inline void tc_gru_packed_by(const tc_recurrent_packed_t *layer, const void *x, void *y,
-                                    int32_t *memory, tc_recurrent_packed_sums_t *sums)
-{
-    const tc_recurrent_t *p = &layer->cell;
-
-    for (int32_t step = 0; step < p->steps; step++) {
-        const int32_t *w = layer->stream, *factors;
-        int16_t *vector = tc_recurrent_vector(p, memory, step);
-        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = p->units - 1; u >= 0; u--) {
-            int32_t acc[4];
-            w = sums(p, w, vector, acc, &factors);
-            tc_gru_loop_unit(p, acc, (const int16_t *)(const void *)factors, memory, next, y, step, u);
-        }
-    }
-}
-
 static inline void tc_gru_packed_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                        int32_t *memory)
 {
-    tc_gru_packed_by(layer, x, y, memory, tc_gru_packed_sums);
+    tc_recurrent_packed_by(layer, x, y, memory, tc_gru_packed_sums, tc_gru_loop_unit);
 }
 
 /* The weight at a place of half k of a word. place 0: on top. */
@@ -177,7 +160,7 @@ static inline const int32_t *tc_lstm_packed_w4_sums(const tc_recurrent_t *p, con
 static inline void tc_lstm_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                            int32_t *cell)
 {
-    tc_lstm_packed_by(layer, x, y, cell, tc_lstm_packed_w4_sums);
+    tc_recurrent_packed_by(layer, x, y, cell, tc_lstm_packed_w4_sums, tc_lstm_loop_unit);
 }
 
 static inline const int32_t *tc_gru_packed_w4_part(const int32_t *w, const int16_t *vector, int32_t taps,
@@ -214,7 +197,7 @@ static inline const int32_t *tc_gru_packed_w4_sums(const tc_recurrent_t *p, cons
 static inline void tc_gru_packed_w4_steps(const tc_recurrent_packed_t *layer, const void *x, void *y,
                                           int32_t *memory)
 {
-    tc_gru_packed_by(layer, x, y, memory, tc_gru_packed_w4_sums);
+    tc_recurrent_packed_by(layer, x, y, memory, tc_gru_packed_w4_sums, tc_gru_loop_unit);
 }
 
 #endif

@@ -139,4 +139,21 @@ static inline float tc_clip(float y, float lo, float hi)
     return y;
 }
 
+/* acc[j] = fma(x[i], w[i][j], acc[j]) for each i in [0, n) in turn, and j in [0, 4). */
+static inline void tc_add_four_f32(float *acc, const float *x, const float *w, int32_t n)
+{
+    float a = acc[0], b = acc[1], c = acc[2], d = acc[3];
+
+    for (int32_t i = 0; i < n; i++, w += 4) {
+        a = tc_fma(x[i], w[0], a);
+        b = tc_fma(x[i], w[1], b);
+        c = tc_fma(x[i], w[2], c);
+        d = tc_fma(x[i], w[3], d);
+    }
+    acc[0] = a;
+    acc[1] = b;
+    acc[2] = c;
+    acc[3] = d;
+}
+
 #endif

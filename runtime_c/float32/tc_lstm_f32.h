@@ -22,22 +22,6 @@ typedef struct {
     float clip;
 } tc_lstm_f32_t;
 
-static inline void tc_lstm_add_f32(float *acc, const float *x, const float *w, int32_t n)
-{
-    float a = acc[0], b = acc[1], c = acc[2], d = acc[3];
-
-    for (int32_t i = 0; i < n; i++, w += 4) {
-        a = tc_fma(x[i], w[0], a);
-        b = tc_fma(x[i], w[1], b);
-        c = tc_fma(x[i], w[2], c);
-        d = tc_fma(x[i], w[3], d);
-    }
-    acc[0] = a;
-    acc[1] = b;
-    acc[2] = c;
-    acc[3] = d;
-}
-
 static void tc_lstm_f32(const tc_lstm_f32_t *p, const float *x, const float *hidden, const float *cell,
                         float *y, float *hidden_after, float *cell_after, void *scratch)
 {
@@ -48,8 +32,8 @@ static void tc_lstm_f32(const tc_lstm_f32_t *p, const float *x, const float *hid
             for (int32_t k = 0; k < 4; k++) {
                 gates[4 * u + k] = p->bias[4 * u + k];
             }
-            tc_lstm_add_f32(gates + 4 * u, x, p->w + 4 * u * p->in_c, p->in_c);
-            tc_lstm_add_f32(gates + 4 * u, step ? hidden_after : hidden, p->r + 4 * u * p->units, p->units);
+            tc_add_four_f32(gates + 4 * u, x, p->w + 4 * u * p->in_c, p->in_c);
+            tc_add_four_f32(gates + 4 * u, step ? hidden_after : hidden, p->r + 4 * u * p->units, p->units);
         }
         for (int32_t u = 0; u < p->units; u++) {
             const float *gate = gates + 4 * u;

@@ -300,34 +300,31 @@ static inline void tc_recurrent_mve_step(const tc_recurrent_mve_t *layer, int32_
 
 #else
 
-/* Unit u of four: what it begins with and its factors, as the portable loops have them. */
-static inline void tc_recurrent_mve_unit(const int32_t *constants, const int32_t *sums, int32_t u,
-                                         int32_t *acc, int16_t *factor)
-{
-    for (int32_t k = 0; k < 4; k++) {
-        acc[k] = sums[4 * k + u] + constants[4 * k + u];
-        factor[k] = (int16_t)(constants[16 + 4 * k + u] >> 16);
-    }
-}
+#define tc_recurrent_mve_lstm tc_lstm_loop_unit
+#define tc_recurrent_mve_gru tc_gru_loop_unit
 
-#endif
-
-#if !TC_MVE_ASM
-static inline void tc_lstm_mve_step(const tc_recurrent_mve_t *layer, int32_t *cell, int16_t *vector,
-                                    int16_t *next, void *y, int32_t step,
-                                    tc_recurrent_mve_sums_t *by)
+/* The same, unit by unit as the portable loops have them. */
+static inline void tc_recurrent_mve_step(const tc_recurrent_mve_t *layer, int32_t *memory, int16_t *vector,
+                                         int16_t *next, void *y, int32_t step, int32_t apart,
+                                         tc_recurrent_mve_sums_t *by, tc_recurrent_unit_t *unit)
 {
+    const int32_t *constants = layer->constants;
     const int8_t *w = layer->w;
-    for (int32_t first = 0; first < layer->cell.units; first += 4) {
+
+    for (int32_t first = 0; first < layer->cell.units; first += 4, constants += 32) {
         int32_t sums[16], acc[4];
         int16_t factor[4];
-        w = tc_recurrent_mve_all_sums(&layer->cell, vector, w, 0, by, sums);
-        for (int32_t u = first; u < first + 4 && u < layer->cell.units; u++) {
-            tc_recurrent_mve_unit(layer->constants + 8 * first, sums, u - first, acc, factor);
-            tc_lstm_loop_unit(&layer->cell, acc, factor, cell, next, y, step, u);
+        w = tc_recurrent_mve_all_sums(&layer->cell, vector, w, apart, by, sums);
+        for (int32_t u = 0; u < 4 && first + u < layer->cell.units; u++) {
+            for (int32_t k = 0; k < 4; k++) {
+                acc[k] = sums[4 * k + u] + constants[4 * k + u];
+                factor[k] = (int16_t)(constants[16 + 4 * k + u] >> 16);
+            }
+            unit(&layer->cell, acc, factor, memory, next, y, step, first + u);
         }
     }
 }
+
 #endif
 
 /* tc_lstm_loop.h with such sums. */
@@ -345,33 +342,10 @@ static inline void tc_lstm_loop_mve_by(const tc_recurrent_mve_t *layer, const vo
         int16_t *vector = tc_recurrent_vector(p, cell, step);
         int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
         tc_recurrent_mve_input(p, x, step, vector);
-#if TC_MVE_ASM
-        tc_recurrent_mve_step(layer, cell, vector, next, y, step, 0, by,
-                              tc_recurrent_mve_lstm);
-#else
-        tc_lstm_mve_step(layer, cell, vector, next, y, step, by);
-#endif
+        tc_recurrent_mve_step(layer, cell, vector, next, y, step, 0, by, tc_recurrent_mve_lstm);
     }
     tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
 }
-
-#if !TC_MVE_ASM
-static inline void tc_gru_mve_step(const tc_recurrent_mve_t *layer, int32_t *memory, int16_t *vector,
-                                   int16_t *next, void *y, int32_t step,
-                                   tc_recurrent_mve_sums_t *by)
-{
-    const int8_t *w = layer->w;
-    for (int32_t first = 0; first < layer->cell.units; first += 4) {
-        int32_t sums[16], acc[4];
-        int16_t factor[4];
-        w = tc_recurrent_mve_all_sums(&layer->cell, vector, w, layer->cell.state_at / 8, by, sums);
-        for (int32_t u = first; u < first + 4 && u < layer->cell.units; u++) {
-            tc_recurrent_mve_unit(layer->constants + 8 * first, sums, u - first, acc, factor);
-            tc_gru_loop_unit(&layer->cell, acc, factor, memory, next, y, step, u);
-        }
-    }
-}
-#endif
 
 /* tc_gru_loop.h with such sums. */
 static inline void tc_gru_loop_mve_by(const tc_recurrent_mve_t *layer, const void *x,
@@ -386,12 +360,8 @@ static inline void tc_gru_loop_mve_by(const tc_recurrent_mve_t *layer, const voi
         int16_t *vector = tc_recurrent_vector(p, memory, step);
         int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
         tc_recurrent_mve_input(p, x, step, vector);
-#if TC_MVE_ASM
         tc_recurrent_mve_step(layer, memory, vector, next, y, step, p->state_at / 8, by,
                               tc_recurrent_mve_gru);
-#else
-        tc_gru_mve_step(layer, memory, vector, next, y, step, by);
-#endif
     }
     tc_gru_loop_keeps(p, memory, hidden_after);
 }

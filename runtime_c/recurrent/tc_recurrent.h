@@ -157,6 +157,10 @@ static inline void tc_recurrent_put_y(const tc_recurrent_t *p, void *y, int32_t 
     }
 }
 
+/* Of unit u of a step, with its sums: what it remembers, its state and its output. */
+typedef void tc_recurrent_unit_t(const tc_recurrent_t *p, const int32_t *acc, const int16_t *factor,
+                                 int32_t *memory, int16_t *hidden, void *y, int32_t step, int32_t u);
+
 /* Unit u of an LSTM: its cell, the hidden state for the next step, y. acc: of rows i, f, g, o. */
 static inline void tc_lstm_loop_unit(const tc_recurrent_t *p, const int32_t *acc, const int16_t *factor,
                                      int32_t *cell, int16_t *hidden, void *y, int32_t step, int32_t u)
