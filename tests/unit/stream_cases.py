@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -28,12 +28,19 @@ from tinyc.plan.families import window
 from tinyc.plan.front import Front
 from tinyc.plan.liveness import reads_of, writes_of
 from tinyc.plan.problem import WHOLE, Turn
+from tinyc.plan.rows.cuts import Candidate, Measured, Weighing
 from tinyc.plan.worth import Worth
 from tinyc.quantize import UNPROVEN, Calibration, quantize_model
 from tinyc.reference.interpreter import run_int
 
 NUMERICS = Numerics.OURS
 LEAST_ARENA = Worth(0, 1e6)
+
+
+def by_cycles(groups: Sequence[Measured]) -> tuple[Candidate, ...]:
+    """The candidates of all groups, which forms of the fewest cycles are best of."""
+    weighing = Weighing(lambda form: form.cycles)
+    return tuple(weighing.candidate(measured) for measured in groups)
 
 
 @cache

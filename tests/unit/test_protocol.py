@@ -26,7 +26,6 @@ from tinyc.run.protocol import (
     StepFrame,
     check_outputs,
     decode,
-    decode_stream,
     encode,
     fault_reason,
     parse_fault,
@@ -197,7 +196,7 @@ def test_every_message_and_its_line() -> None:
         (Reply.RESET, b"", Done(Reply.RESET), "RESET"),
     ]  # fmt: skip
     stream = b"".join(encode(type_, payload) for type_, payload, _, _ in said)
-    assert decode_stream(stream) == [message for _, _, message, _ in said]
+    assert [decode(frame) for frame in FrameReader().feed(stream)] == [message for _, _, message, _ in said]
     assert [frame_text(ProtocolFrame(type_, payload)) for type_, payload, _, _ in said] == [line for *_, line in said]
 
 

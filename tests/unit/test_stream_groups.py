@@ -11,7 +11,7 @@ import pytest
 from tests.unit.test_stream_wider import problem
 from tinyc.plan.liveness import lifetimes, reads_of, writes_of
 from tinyc.plan.problem import Form, Problem, Turn
-from tinyc.plan.rows.cuts import Weighing, measure, weigh_all
+from tinyc.plan.rows.cuts import Weighing, measure
 from tinyc.plan.turns import Orders, lazy_slots, slots_of
 from tinyc.plan.uses import uses_of
 
@@ -101,8 +101,8 @@ def test_options_are_the_forms_that_no_cheaper_one_beats(by_scratch: int) -> Non
 
     measured = measure(problem())
     weighed = tuple(map(Weighing(weigh).candidate, measured))
-    assert [one.options for one in weigh_all(measured, weigh)] == [one.options for one in weighed]
-    for one, candidate in zip(measured, weigh_all(measured, weigh), strict=True):
+    assert [Weighing(weigh).candidate(one).options for one in measured] == [one.options for one in weighed]
+    for one, candidate in zip(measured, weighed, strict=True):
         for layer, load, options in zip(one.layers, one.loads, candidate.options, strict=True):
             forms = layer.whole_forms if one.is_whole else layer.row_forms
             ranked = sorted((weigh(form), load.need(form), rank) for rank, form in enumerate(forms))

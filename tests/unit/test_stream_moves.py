@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.ops.harness import HOST_ISA, run_program
-from tests.unit.stream_cases import NUMERICS, Machine, random_sample
+from tests.unit.stream_cases import NUMERICS, Machine, by_cycles, random_sample
 from tests.unit.test_stream_ends import bound_of, layout_of
 from tests.unit.test_stream_wider import network
 from tinyc.choose.select import candidates
@@ -26,7 +26,7 @@ from tinyc.plan.answer import Plan
 from tinyc.plan.builder import problem_of
 from tinyc.plan.compact import Kinds, place_with_moves
 from tinyc.plan.placement import plan_of
-from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
+from tinyc.plan.rows.cuts import cheapest, measure
 from tinyc.reference.interpreter import run_int
 from tinyc.run.native import load_library
 
@@ -36,7 +36,7 @@ LIMITS = {False: (710, 890), True: (760, 1330)}  # bytes for which rows move
 def plan_with_moves(by_rows: bool, limit: int) -> tuple[Plan, Plan]:
     """A plan whose rows move, and the same turns and forms without."""
     problem = problem_of(network(), candidates(network(), HOST_ISA, NUMERICS, core=ABOUT_M4), by_rows=by_rows)
-    cut = cheapest(weigh_all(measure(problem), lambda form: form.cycles), limit)
+    cut = cheapest(by_cycles(measure(problem)), limit)
     assert cut is not None
     return plan_of(problem, cut, work=1), plan_of(problem, cut, work=1, moves=False)
 

@@ -16,6 +16,7 @@ from tests.unit.stream_cases import (
     LEAST_ARENA,
     NUMERICS,
     Machine,
+    by_cycles,
     graph_of_inputs,
     integer_graph,
     random_sample,
@@ -35,7 +36,7 @@ from tinyc.plan.builder import problem_of
 from tinyc.plan.live import lower_bound_of
 from tinyc.plan.placement import in_order, plan_of
 from tinyc.plan.problem import Problem
-from tinyc.plan.rows.cuts import cheapest, measure, weigh_all
+from tinyc.plan.rows.cuts import cheapest, measure
 
 SEEDS = range(10)
 
@@ -75,7 +76,7 @@ def test_every_row_is_right_with_several_inputs(seed: int) -> None:
 
 def cheapest_plan(problem: Problem) -> Plan | None:
     """Of the least time, at any arena."""
-    cut = cheapest(weigh_all(measure(problem), lambda form: form.cycles), 2**40)
+    cut = cheapest(by_cycles(measure(problem)), 2**40)
     return None if cut is None else plan_of(problem, cut, work=1)
 
 
@@ -173,7 +174,7 @@ def test_fewer_bytes_never_cost_less(seed: int) -> None:
     """The cut is the cheapest within its bytes: more room cannot make it dearer."""
     graph = integer_graph(seed)
     problem = problem_of(graph, candidates(graph, frozenset(), NUMERICS))
-    options = weigh_all(measure(problem), lambda form: form.cycles)
+    options = by_cycles(measure(problem))
     needs = sorted({o.need for c in options for choices in c.options for o in choices})
     cuts = [cheapest(options, limit) for limit in needs]
     weights = [cut.weight for cut in cuts if cut is not None]

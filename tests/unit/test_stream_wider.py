@@ -13,7 +13,7 @@ import pytest
 
 from tests.load.onnx_models import load
 from tests.unit.networks import Network
-from tests.unit.stream_cases import NUMERICS, Machine, random_sample
+from tests.unit.stream_cases import NUMERICS, Machine, by_cycles, random_sample
 from tinyc.choose.select import candidates
 from tinyc.ir.graph import Graph
 from tinyc.machine.cores import ABOUT_M4
@@ -22,10 +22,10 @@ from tinyc.passes.inputs import take_inputs_as_computed
 from tinyc.plan import validate
 from tinyc.plan.answer import Group, Partition, Plan
 from tinyc.plan.builder import problem_of
-from tinyc.plan.liveness import Load, loads_of
+from tinyc.plan.liveness import Liveness, Load
 from tinyc.plan.placement import plan_of
 from tinyc.plan.problem import Form, Problem, Walk
-from tinyc.plan.rows.cuts import cheapest, measure, mixture, weigh_all, without_worse
+from tinyc.plan.rows.cuts import cheapest, measure, mixture, without_worse
 from tinyc.plan.rows.wider import widened
 from tinyc.plan.tables import CutTables
 from tinyc.plan.turns import Orders, lazy_slots
@@ -114,7 +114,7 @@ def test_less_scratch_in_tight_turns() -> None:
     whole = problem()
     uses = uses_of(whole)
     slots = Orders(uses).eager(0, 2)
-    load = loads_of(whole, slots, 0, 2, uses)[1]
+    load = Liveness(whole, uses, 0, 2, slots.whole).loads(slots, 0, 2)[1]
     forms = [form for form in whole.layers[1].row_forms if not form.inplace and form.scratch_bytes]
     fast, *others = [form for form in forms if mixture(form, form, (0,), 2) is not None]
     spare = min(others, key=lambda form: form.scratch_bytes)
@@ -138,8 +138,8 @@ def test_less_scratch_in_tight_turns() -> None:
 def test_the_search_never_loses() -> None:
     """With wider calls nothing is slower in the same bytes, and something is faster."""
     whole = problem()
-    plain = weigh_all(measure(whole), lambda form: form.cycles)
-    wider = weigh_all(widened(whole, measure(whole)), lambda form: form.cycles)
+    plain = by_cycles(measure(whole))
+    wider = by_cycles(widened(whole, measure(whole)))
     needs = sorted({option.need for one in plain for options in one.options for option in options})
     pairs = [(cheapest(plain, limit), cheapest(wider, limit)) for limit in needs]
     cycles = [(one.cycles, other.cycles) for one, other in pairs if one and other]

@@ -89,14 +89,14 @@ class Diagnosis:
         return asdict(self)
 
 
-def integer_outputs(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> Array:
-    """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals. A model with
-    state goes on from sample to sample with its own; starts: the samples before which it is reset."""
-    return integer_results(graph, inputs, starts)[graph.outputs[0]]
+def integer_outputs(graph: Graph, inputs: Mapping[str, Array]) -> Array:
+    """The first output of the integer reference in its own integers, [samples, *shape]; inputs are reals."""
+    return integer_results(graph, inputs)[graph.outputs[0]]
 
 
 def integer_results(graph: Graph, inputs: Mapping[str, Array], starts: tuple[int, ...] = (0,)) -> dict[str, Array]:
-    """`integer_outputs` of every output, by its name."""
+    """`integer_outputs` of every output, by its name. A model with state goes on from sample to sample with its own;
+    starts: the samples before which it is reset."""
     rows = integer_inputs(graph, inputs)
     stacked = {name: np.stack([row[name] for row in rows]) for name in graph.inputs}
     return Sequences(stacked, starts).run(prepare_int(graph, Numerics.OURS), stacked)

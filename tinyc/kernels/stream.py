@@ -137,8 +137,8 @@ class Tapped(Protocol):
         """Kernel row and byte of a tap."""
 
 
-def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
-    """C text of the tc_stream_t `<name>_layer`."""
+def twin_text(finish: Finish, layer: Tapped) -> str:
+    """C text of the tc_stream_t `@_layer`."""
     slots = layer.slots
     places = [layer.tap_place(tap) if tap >= 0 else (0, -1) for tap in slots]
     requant = finish.requant
@@ -156,4 +156,4 @@ def twin_text(name: str, finish: Finish, layer: Tapped) -> str:
         "finish": requant.c_text,
     }
     tables = {"row": ("uint8_t", [row for row, _ in places]), "at": ("int16_t", [at for _, at in places])}
-    return "\n".join(described("tc_stream_t", fields, tables, f"{name}_")) + "\n"
+    return "\n".join(described("tc_stream_t", fields, tables, "@_")) + "\n"

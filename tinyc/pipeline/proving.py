@@ -99,7 +99,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
         difference = None
         if compared.first_input is not None:
             some = _leading_to(compared.first_input, samples, compiled)
-            difference = _bisect(folder, compiled, options, firmware, target, some)
+            difference = _bisect(folder, compiled, firmware, target, some)
         verdict = Verify(
             compared.inputs,
             compared.output_bytes,
@@ -343,9 +343,7 @@ def _leading_to(wrong: int, samples: Samples, compiled: Compiled) -> Samples:
     return samples.slice(first, wrong + 1 - first)
 
 
-def _bisect(
-    folder: Path, compiled: Compiled, options: Options, built: Firmware, target: Target, samples: Samples
-) -> str | None:
+def _bisect(folder: Path, compiled: Compiled, built: Firmware, target: Target, samples: Samples) -> str | None:
     """The first step whose output for the last sample differs from the integer reference, in words."""
     sources, steps = Sources(folder, compiled.program.name), folder / "firmware" / "steps"
     optimize = compiled.program.optimize

@@ -258,11 +258,11 @@ def _run_tflite(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[
     try:
         from tflite_micro import runtime  # noqa: PLC0415  an optional extra
     except ImportError:
-        return _run_litert(graph, path, samples)
+        return _run_litert(path, samples)
     try:
         interpreter = runtime.Interpreter.from_file(str(path))
     except RuntimeError:  # 4-bit fully connected layers are not for it
-        return _run_litert(graph, path, samples)
+        return _run_litert(path, samples)
     rows = []
     for sample in samples:
         for index, name in enumerate(graph.inputs):
@@ -272,7 +272,7 @@ def _run_tflite(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> tuple[
     return "TensorFlow Lite Micro", np.stack(rows)
 
 
-def _run_litert(graph: Graph, path: Path, samples: list[dict[str, Array]]) -> tuple[str, Array | None]:
+def _run_litert(path: Path, samples: list[dict[str, Array]]) -> tuple[str, Array | None]:
     try:
         from ai_edge_litert.interpreter import Interpreter  # noqa: PLC0415  an optional extra
     except ImportError:

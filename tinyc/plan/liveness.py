@@ -315,11 +315,6 @@ def lifetimes(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses)
     return lives
 
 
-def loads_of(problem: Problem, slots: Slots, start: int, stop: int, uses: Uses) -> tuple[Load, ...]:
-    """The load of each layer of the group."""
-    return Liveness(problem, uses, start, stop, slots.whole).loads(slots, start, stop)
-
-
 def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
     layer = problem.layers[index]
     saved = round_up(problem.tensors[layer.writes[0]].size, problem.unit)

@@ -303,11 +303,6 @@ def decode(frame: ProtocolFrame) -> Message:
     return Done(Reply(frame.type))
 
 
-def decode_stream(data: bytes, skip_noise: bool = False) -> list[Message]:
-    """What whole frames in a stream say, in order. Raises TinycError as FrameReader and `decode` do."""
-    return [decode(frame) for frame in FrameReader(skip_noise).feed(data)]
-
-
 # Bits of the Configurable Fault Status Register, Armv7-M and Armv8-M Architecture Reference Manual.
 _CFSR = (
     (0, "instruction fetch from memory that must not be executed"),

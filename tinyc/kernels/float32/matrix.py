@@ -157,7 +157,7 @@ def _text(layer: FloatLayer, dense: bool) -> str:
         f"const float *w, const float *bias, {'const float *x' if dense else 'const int8_t *const *x'}, float *y"
     )
     widths = sorted({count for _, count in layer.channels})
-    texts = [_of_width(layer, width, dense) for width in widths]
+    texts = [_of_width(layer, width) for width in widths]
     lines, at = [], 0
     for first, count in layer.channels:
         behind = f", {4 * first}" if layer.depthwise else ""
@@ -176,7 +176,7 @@ def _text(layer: FloatLayer, dense: bool) -> str:
     return "\n".join([*texts, f"static void @({parameters})\n{{\n{body}\n}}"])
 
 
-def _of_width(layer: FloatLayer, width: int, dense: bool) -> str:
+def _of_width(layer: FloatLayer, width: int) -> str:
     channel = ", int32_t channel" if layer.depthwise else ""
     lines = []
     for part in layer.parts:

@@ -164,7 +164,7 @@ def _odd_special(work: layer.WeightedPlan, single: WeightedLayer, family: str, f
 def _odd_function(work: layer.WeightedPlan, single: WeightedLayer, fast: list[str]) -> LayerFunction:
     """The functions of a row of an odd number of pixels."""
     last = work.pixels - 1
-    twins = [twin_text("@", work.finish, single), layer.stream_twin("@_last", single)]
+    twins = [twin_text(work.finish, single), layer.stream_twin("@_last", single)]
     calls = f"    @_last(stream, x, y + {last * single.out_c}, 1, {last * single.pixel_bytes});"
     if last:
         twins.append(layer.stream_twin("@_pixels", work.layer))

@@ -63,7 +63,7 @@ def _function(layer: ResidentLayer, finish: Finish, fast: str) -> LayerFunction:
     call = twin("@", PARAMETERS, "tc_stream_pixels(&@_layer, stream, &x, 0, 1, y, 1, NULL);")
     held = "inputs in FPU registers" if layer.held else "inputs on the stack"
     tile = tile_text(1, OUTPUTS, held, PACKED.weights)
-    return LayerFunction(contract, fast, f"{twin_text('@', finish, layer)}\n{call}", fpu=layer.held > 0, tile=tile)
+    return LayerFunction(contract, fast, f"{twin_text(finish, layer)}\n{call}", fpu=layer.held > 0, tile=tile)
 
 
 def special(work: ResidentPlan, form: ResidentForm) -> SpecializedKernel:

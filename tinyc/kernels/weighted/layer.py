@@ -105,9 +105,7 @@ def _function(work: WeightedPlan) -> LayerFunction:
     layer, (writer, _) = work.layer, work.code
     fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.fast for block in work.walk.blocks)]
     pixels = (
-        [_any_twin(layer)]
-        if layer.tile.of_any
-        else [twin_text("@", work.finish, layer), stream_twin("@_pixels", layer)]
+        [_any_twin(layer)] if layer.tile.of_any else [twin_text(work.finish, layer), stream_twin("@_pixels", layer)]
     )
     portable = [*pixels, *(block.twin for block in work.walk.blocks)]
     driver = _row_function(work)

@@ -247,7 +247,7 @@ def read_onnx(path: Path, content: bytes, asked: Sequence[str] = (), more: Seque
         raise TinycError(f"the model has no {'outputs' if inputs else 'inputs'}", where)
     nodes = [_node(i, n, path.name) for i, n in enumerate(graph.node)]
     given = {*initializers, *(i.name for i in inputs)}
-    ordered = _needed(_in_run_order(nodes, given, where), outputs)
+    ordered = _needed(_in_run_order(nodes, given), outputs)
     computed = {name for node in nodes for name in node.outputs} | initializers.keys()
     for name in outputs:
         if name not in computed:
@@ -409,7 +409,7 @@ def as_inner_node(proto: onnx.NodeProto, outer: OnnxNode) -> OnnxNode:
     return OnnxNode(outer.index, proto.op_type, domain, proto.name, inputs, outputs, attributes, proto, where)
 
 
-def _in_run_order(nodes: Sequence[OnnxNode], given: set[str], where: Loc) -> list[OnnxNode]:
+def _in_run_order(nodes: Sequence[OnnxNode], given: set[str]) -> list[OnnxNode]:
     """The nodes sorted so that each runs after those it reads; the file's own order where that is legal."""
     producer: dict[str, int] = {}
     for node in nodes:

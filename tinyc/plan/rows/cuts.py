@@ -310,12 +310,6 @@ class Weighing:
         return Candidate(measured, tuple(rankings), self.weigh, weight)
 
 
-def weigh_all(cuts: Sequence[Measured], weigh: Weigh) -> tuple[Candidate, ...]:
-    """The candidates of all groups."""
-    weighing = Weighing(weigh)
-    return tuple(weighing.candidate(measured) for measured in cuts)
-
-
 def _ranked(forms: Sequence[Form], weigh: Weigh) -> Ranking:
     """Without those that take no less scratch than a cheaper one in place of the same tensors."""
     least: dict[Names, int] = {}
