@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Protocol
 
 from tinyc.base.dataclass import dataclass
@@ -123,14 +124,18 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
 @dataclass(slots=True, eq=False)
 class _Access:
     """An access to memory. base, start, end: its bytes, as far as they are known. moved: an address register of it was
-    written since, by itself, too."""
+    written since, by itself, too. bit: its own of all accesses; behind: those of what has to stay before it, and its
+    own."""
 
     number: int
     base: str
     start: int
     end: int
     on_stack: bool
+    loads: bool
     moved: bool
+    bit: int
+    behind: int
 
 
 class _Accesses:
@@ -138,27 +143,29 @@ class _Accesses:
 
     def __init__(self, memory: Addresses) -> None:
         self._own_stack = memory.own_stack
+        self._count = 0
         self._loads: list[_Access] = []
         self._stores: list[_Access] = []
         self.through: defaultdict[str, list[_Access]] = defaultdict(list)  # by address register
 
     def add(self, number: int, op: Decoded) -> list[tuple[int, int]]:
-        """The next access; gives those behind which it has to stay, by their numbers, and cycles."""
+        """The next access; gives those behind which it has to stay, by their numbers, and cycles, but for what has to
+        stay before another one of them."""
         moves = not op.writes.isdisjoint(op.address)
-        access = _Access(number, *bytes_of(op), "sp" in op.address, moves)
-        loads = op.row.loads
-        stores_before = self._conflicts(self._stores, access)
-        before = [(store.number, 1) for store in stores_before]
+        loads, bit = op.row.loads, 1 << self._count
+        self._count += 1
+        access = _Access(number, *bytes_of(op), "sp" in op.address, loads, moves, bit, bit)
+        before = self._conflicts(self._stores, access)
         if not loads:
-            loads_before = self._conflicts(self._loads, access)
-            before += [(load.number, 0) for load in loads_before]
+            stores_before, loads_before = before, self._conflicts(self._loads, access)
+            before = sorted([*stores_before, *loads_before], key=_number_of)
             if moves:  # all accesses that follow stay behind this one, and so behind those
                 self._stores = [store for store in self._stores if store not in stores_before]
                 self._loads = [load for load in self._loads if load not in loads_before]
         (self._loads if loads else self._stores).append(access)
         for register in op.address:
             self.through[register].append(access)
-        return before
+        return [(one.number, int(not one.loads)) for one in _last_of(before, access)]
 
     def _conflicts(self, earlier: Sequence[_Access], access: _Access) -> list[_Access]:
         """Those of the accesses that may touch bytes of this one: all but those known to be apart (`apart`)."""
@@ -177,6 +184,20 @@ class _Accesses:
     def written(self, register: str) -> None:
         for access in self.through.pop(register, ()):
             access.moved = True
+
+
+_number_of = attrgetter("number")
+
+
+def _last_of(earlier: Sequence[_Access], access: _Access) -> list[_Access]:
+    """Of accesses before another one those that no other one of them is behind."""
+    last, behind = list[_Access](), access.bit
+    for one in reversed(earlier):
+        if not one.bit & behind:
+            last.append(one)
+            behind |= one.behind
+    access.behind = behind
+    return last
 
 
 FLAGS = "flags"
