@@ -386,8 +386,9 @@ def _solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int) -> 
     if (widest[0] > widest[1]).any():
         return None
     unmet = np.arange(len(mult))
-    for distance in range(0, _MULTIPLIERS, _AT_ONCE):
-        constants, unmet = _based(constants, steps, unmet, np.arange(distance, distance + _AT_ONCE))
+    for distance in (0, *range(1, _MULTIPLIERS, _AT_ONCE)):  # nearly all channels have one with the best multiplier
+        end = min(distance + _AT_ONCE, _MULTIPLIERS) if distance else 1
+        constants, unmet = _based(constants, steps, unmet, np.arange(distance, end))
         if not len(unmet):
             return constants if constants.equals(steps).all() else None
     return None

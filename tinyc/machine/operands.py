@@ -13,6 +13,7 @@ _NAME = r"(?:r\d+|sb|sl|fp|ip|sp|lr|pc|[sdq]\d+)"
 _ANY_REGISTER = re.compile(rf"\b{_NAME}\b")
 _REGISTER = re.compile(rf"({_NAME})(!?)")
 _LANE = re.compile(r"(q\d+)\[(\d)\]")
+_PART = re.compile(r"(?:[^,\[{]|\[[^]]*\]?|\{[^}]*\}?)+")
 _NUMBER = re.compile(r"#?(-?(?:0x[0-9a-f]+|\d+))")
 _SHIFT = re.compile(rf"(lsl|lsr|asr|ror|uxtw) (?:#(\w+)|({_NAME}))")
 _RANGE = re.compile(r"([rsdq])(\d+)-[rsdq](\d+)")
@@ -112,17 +113,7 @@ def operands_of(text: str) -> tuple[Operand, ...]:
 
 def _split(text: str) -> list[str]:
     """At commas, but not in brackets or braces."""
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        if letter in "[{":
-            depth += 1
-        elif letter in "]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    parts.append(text[start:].strip())
-    return parts
+    return [part.strip() for part in _PART.findall(text)] or [""]
 
 
 @functools.lru_cache(maxsize=1 << 12)
