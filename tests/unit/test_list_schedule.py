@@ -232,6 +232,12 @@ def test_what_keeps_its_order_follows_from_the_dependences(core: Pipeline) -> No
         assert keep_their_order(ops) <= reached, seed
 
 
+def test_accesses_wait_only_for_the_last_of_those_that_wait_for_each_other() -> None:
+    count = 40
+    ops = [line(f"{('ldr', 'str')[n % 2]} r4, [r{n % 2}, #{4 * n}]").op for n in range(2 * count)]
+    assert sum(map(len, dependences(ops, M7, Addresses()))) <= 4 * count
+
+
 def ops_of(asm: Asm) -> list[Decoded]:
     return [item.op for item in asm.items if isinstance(item, Line)]
 

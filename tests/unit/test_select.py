@@ -8,9 +8,14 @@ from dataclasses import replace
 import pytest
 
 from tests.golden.test_emit import small_graph
+from tests.ops.weighted import Layer, graph_of
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.choose.select import candidates, fastest, select
+from tinyc.kernel import kernel
+from tinyc.kernel.site import Padding
+from tinyc.machine import thumb
+from tinyc.ops.conv2d import Conv2D
 
 
 def test_the_fastest_has_the_fewest_cycles_and_of_equal_ones_the_fewest_bytes() -> None:
@@ -45,3 +50,25 @@ def test_what_kernels_for_other_cores_ask_for_is_told_where_none_is_left_and_onl
     (refused,) = {choice.refused for choice in candidates(graph, frozenset({"dsp"}), Numerics.TFLM)[node.name]}
     assert "tc_conv2d_s16_dsp" in dict(refused)
     assert not any("a core with" in asks for _, asks in refused)
+
+
+def test_a_layer_of_other_weights_writes_a_third_of_what_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs is how sums become int8."""
+    written = 0
+    op = thumb.Asm.op
+
+    def counted(asm: thumb.Asm, mnemonic: str, *operands: str) -> None:
+        nonlocal written
+        written += 1
+        op(asm, mnemonic, *operands)
+
+    monkeypatch.setattr(thumb.Asm, "op", counted)
+    for cache in (kernel._writing, thumb._piece):
+        cache.cache_clear()
+    counts = []
+    for seed in (1, 2):
+        layer = Layer("conv2d", Conv2D(pad=Padding(1, 1, 1, 1)), (1, 8, 8, 16), (16, 3, 3, 16), seed=seed)
+        before = written
+        candidates(graph_of(layer), frozenset({"dsp"}), Numerics.TFLM)
+        counts.append(written - before)
+    assert 3 * counts[1] < counts[0]

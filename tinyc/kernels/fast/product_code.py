@@ -240,18 +240,7 @@ class ProductCode:
 
     def _rows(self) -> None:
         """From acc: S, t: m1, u: s, v: m3 to acc: S + 4 s, u: S + s, v: D + 2 d, t: d + 2 D."""
-        asm = self.asm
-        a, b, c, d = TEMPS
-        for acc, (t, u, v) in self._words("t", "u", "v"):
-            asm.op("rsb", a, b, a, "lsl #1")  # d
-            asm.op("rsb", c, acc, c, "lsl #1")  # D
-            asm.op("add", d, acc, b)
-            asm.op("add", acc, acc, b, "lsl #2")
-            asm.op("str", d, u)
-            asm.op("add", b, c, a, "lsl #1")
-            asm.op("str", b, v)
-            asm.op("add", a, a, c, "lsl #1")
-            asm.op("str", a, t)
+        self.asm.piece(_rows_of_column, self._vectors_at("t", "u", "v"))
 
     # ---- vectors of the eight accumulators, in the frame ----
 
@@ -279,34 +268,63 @@ class ProductCode:
         self.asm.op("add", "r2", "sp", f"#{self._vector(name)}")
         self.asm.op("ldm", "r2", VECTOR)
 
-    def _words(self, *names: str) -> Iterator[tuple[str, list[str]]]:
-        """An accumulator and the places of its words in up to three vectors, which are in the first `TEMPS` then."""
-        for i, acc in enumerate(ACC):
-            places = [f"[sp, #{self._vector(name) + 4 * i}]" for name in names]
-            for register, place in zip(TEMPS, places, strict=False):
-                self.asm.op("ldr", register, place)
-            yield acc, places
-
-    def _pairs(self, name: str) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Two words of the vector at a time in the first `TEMPS`, with the accumulators that they meet."""
-        for i in range(0, len(ACC), 2):
-            at = f"[sp, #{self._vector(name) + 4 * i}]"
-            self.asm.op("ldrd", *TEMPS[:2], at)
-            yield at, (ACC[i], ACC[i + 1])
+    def _vectors_at(self, *names: str) -> tuple[int, ...]:
+        """Bytes from sp of several."""
+        return tuple([self._vector(name) for name in names])
 
     def _add(self, name: str) -> None:
         """acc += vector."""
-        for _, accs in self._pairs(name):
-            for acc, held in zip(accs, TEMPS[:2], strict=True):
-                self.asm.op("add", acc, acc, held)
+        self.asm.piece(_add_vector, self._vector(name))
 
     def _sum_difference(self, name: str) -> None:
         """acc, vector = vector + acc, vector - acc."""
-        for at, accs in self._pairs(name):
-            for acc, held, new in zip(accs, TEMPS[:2], TEMPS[2:], strict=True):
-                self.asm.op("sub", new, held, acc)
-                self.asm.op("add", acc, acc, held)
-            self.asm.op("strd", *TEMPS[2:], at)
+        self.asm.piece(_sum_difference, self._vector(name))
+
+
+def words_of(asm: Asm, vectors: tuple[int, ...]) -> Iterator[tuple[str, list[str]]]:
+    """An accumulator and the places of its words in up to three vectors, which are in the first `TEMPS` then. vectors:
+    bytes from sp."""
+    for i, acc in enumerate(ACC):
+        places = [f"[sp, #{vector + 4 * i}]" for vector in vectors]
+        for register, place in zip(TEMPS, places, strict=False):
+            asm.op("ldr", register, place)
+        yield acc, places
+
+
+def _rows_of_column(asm: Asm, vectors: tuple[int, ...]) -> None:
+    a, b, c, d = TEMPS
+    for acc, (t, u, v) in words_of(asm, vectors):
+        asm.op("rsb", a, b, a, "lsl #1")  # d
+        asm.op("rsb", c, acc, c, "lsl #1")  # D
+        asm.op("add", d, acc, b)
+        asm.op("add", acc, acc, b, "lsl #2")
+        asm.op("str", d, u)
+        asm.op("add", b, c, a, "lsl #1")
+        asm.op("str", b, v)
+        asm.op("add", a, a, c, "lsl #1")
+        asm.op("str", a, t)
+
+
+def _pairs(asm: Asm, vector: int) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Two words of the vector at a time in the first `TEMPS`, with the accumulators that they meet."""
+    for i in range(0, len(ACC), 2):
+        at = f"[sp, #{vector + 4 * i}]"
+        asm.op("ldrd", *TEMPS[:2], at)
+        yield at, (ACC[i], ACC[i + 1])
+
+
+def _add_vector(asm: Asm, vector: int) -> None:
+    for _, accs in _pairs(asm, vector):
+        for acc, held in zip(accs, TEMPS[:2], strict=True):
+            asm.op("add", acc, acc, held)
+
+
+def _sum_difference(asm: Asm, vector: int) -> None:
+    for at, accs in _pairs(asm, vector):
+        for acc, held, new in zip(accs, TEMPS[:2], TEMPS[2:], strict=True):
+            asm.op("sub", new, held, acc)
+            asm.op("add", acc, acc, held)
+        asm.op("strd", *TEMPS[2:], at)
 
 
 def _two_channels(asm: Asm, op: str, packed: bool, number: int) -> None:

@@ -9,8 +9,9 @@ frame.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
-from tinyc.kernels.fast.product_code import ACC, TEMPS, ProductCode
+from tinyc.kernels.fast.product_code import ACC, TEMPS, ProductCode, words_of
 from tinyc.kernels.fast.tiles import INVERSES, Tiles
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
@@ -148,18 +149,7 @@ class _Products(ProductCode):
 
     def _s24_outer(self, a: int) -> None:
         """From acc: m3 and m1, m2 to acc: m1 + m2 + m3, and what outputs 1, 2, 3 have of them."""
-        asm = self.asm
-        last, (t, u, v, _) = self._vector(f"{a}, 3"), TEMPS
-        for i, (acc, (m1, m2)) in enumerate(self._words(f"{a}, 1", f"{a}, 2")):
-            asm.op("add", v, t, u)
-            asm.op("sub", t, t, u)
-            asm.op("add", u, t, acc, "lsl #1")
-            asm.op("str", u, m1)
-            asm.op("add", t, t, acc, "lsl #3")
-            asm.op("str", t, f"[sp, #{last + 4 * i}]")
-            asm.op("add", u, v, acc, "lsl #2")
-            asm.op("str", u, m2)
-            asm.op("add", acc, acc, v)
+        self.asm.piece(_outer_columns, self._vector(f"{a}, 3"), self._vectors_at(f"{a}, 1", f"{a}, 2"))
 
     def _f4(self) -> None:
         """Columns are made of their products like the rows of each, the first three wait for the others."""
@@ -213,19 +203,7 @@ class _Products(ProductCode):
 
     def _f4_columns(self, a: int) -> None:
         """From acc: m4 and m1, m2, m3 to acc: s + S, m1: 4 s + S, m2: 2 d + D, m3: d + 2 D."""
-        asm, (t, u, v, w) = self.asm, TEMPS
-        for acc, (m1, m2, m3) in self._words(*(self._row(a, j) for j in (1, 2, 3))):
-            asm.op("sub", w, t, u)  # d
-            asm.op("add", t, t, u)  # s
-            asm.op("sub", u, v, acc)  # D
-            asm.op("add", v, v, acc)  # S
-            asm.op("add", acc, t, v)
-            asm.op("add", t, v, t, "lsl #2")
-            asm.op("str", t, m1)
-            asm.op("add", v, u, w, "lsl #1")
-            asm.op("str", v, m2)
-            asm.op("add", w, w, u, "lsl #1")
-            asm.op("str", w, m3)
+        self.asm.piece(_four_columns, self._vectors_at(*(self._row(a, j) for j in (1, 2, 3))))
 
     # ---- to int8 ----
 
@@ -246,46 +224,94 @@ class _Products(ProductCode):
             assert requant.shifts is not None
             requant = replace(requant, shifts=tuple(shift + raised for shift in requant.shifts))
             block = tiles.raises.index(raised)
-        asm.op("ldr", "r14", self._at(f"y{a}"))
-        if requant.constants == 3:
-            self._scale_with_three(requant, block, b)
-        else:
-            self._scale_with_two(requant, block, b)
+        slots = _Slots(*map(self._at, (f"y{a}", "constants", "stream", "factors")))
+        apart = form.across.m * tiles.out_c
+        asm.piece(_scaled, requant, block, slots, b * tiles.out_c, apart)
         if b == form.across.m - 1:  # the last of the row
             asm.op("add", "r14", "r14", f"#{GROUP}")
-            asm.op("str", "r14", self._at(f"y{a}"))
+            asm.op("str", "r14", slots.y)
 
-    def _scale_with_two(self, requant: Requantization, block: int, b: int) -> None:
-        asm = self.asm
-        if requant.sign:
-            asm.op("str", "r1", self._at("factors"))
-        asm.op("ldr", "r4", self._at("constants"))
-        for channel in range(GROUP):
-            at = 8 * (block * GROUP + channel)
-            asm.op("ldrd", "r2", "r3", f"[r4, #{at}]" if at else "[r4]")
-            for tile, temp in enumerate(("r1", "r3")):
-                self._output(requant, b, tile, channel, ("r2", "r3"), temp)
-        if requant.sign:
-            asm.op("ldr", "r1", self._at("factors"))
 
-    def _scale_with_three(self, requant: Requantization, block: int, b: int) -> None:
-        """r0 and r1 lend themselves."""
-        asm = self.asm
-        asm.op("strd", "r0", "r1", self._at("stream"))
-        asm.op("ldr", "r4", self._at("constants"))
-        asm.add("r4", "r4", 12 * block * GROUP)
-        for channel in range(GROUP):
-            asm.op("ldm", "r4!", "{r1, r2, r3}")
-            for tile in range(2):
-                self._output(requant, b, tile, channel, ("r1", "r2", "r3"), "r0")
-        asm.op("ldrd", "r0", "r1", self._at("stream"))
+class _Slots(NamedTuple):
+    """Places in the frame: the first output of the pair in a row, and what a call goes through."""
 
-    def _output(
-        self, requant: Requantization, b: int, tile: int, channel: int, constants: tuple[str, ...], temp: str
-    ) -> None:
-        """Scales and stores an accumulator."""
-        acc = ACC[4 * tile + channel]
-        below = ACC[4 * tile + channel + 1] if requant.packed and channel % 2 == 0 else ""
-        requant.emit(self.asm, channel, acc, below, constants, temp)
-        place = (tile * self.tiles.form.across.m + b) * self.tiles.out_c + channel
-        self.asm.op("strb", acc, f"[r14, #{place}]" if place else "[r14]")
+    y: str
+    constants: str
+    stream: str
+    factors: str
+
+
+def _outer_columns(asm: Asm, last: int, vectors: tuple[int, ...]) -> None:
+    t, u, v, _ = TEMPS
+    for i, (acc, (m1, m2)) in enumerate(words_of(asm, vectors)):
+        asm.op("add", v, t, u)
+        asm.op("sub", t, t, u)
+        asm.op("add", u, t, acc, "lsl #1")
+        asm.op("str", u, m1)
+        asm.op("add", t, t, acc, "lsl #3")
+        asm.op("str", t, f"[sp, #{last + 4 * i}]")
+        asm.op("add", u, v, acc, "lsl #2")
+        asm.op("str", u, m2)
+        asm.op("add", acc, acc, v)
+
+
+def _four_columns(asm: Asm, vectors: tuple[int, ...]) -> None:
+    t, u, v, w = TEMPS
+    for acc, (m1, m2, m3) in words_of(asm, vectors):
+        asm.op("sub", w, t, u)  # d
+        asm.op("add", t, t, u)  # s
+        asm.op("sub", u, v, acc)  # D
+        asm.op("add", v, v, acc)  # S
+        asm.op("add", acc, t, v)
+        asm.op("add", t, v, t, "lsl #2")
+        asm.op("str", t, m1)
+        asm.op("add", v, u, w, "lsl #1")
+        asm.op("str", v, m2)
+        asm.op("add", w, w, u, "lsl #1")
+        asm.op("str", w, m3)
+
+
+def _scaled(asm: Asm, requant: Requantization, block: int, slots: _Slots, first: int, apart: int) -> None:
+    """Scales and stores the accumulators, at byte `first` of r14, which it loads, and `apart` behind for the second
+    tile. block: of constants."""
+    asm.op("ldr", "r14", slots.y)
+    if requant.constants == 3:
+        _scale_with_three(asm, requant, block, slots, first, apart)
+    else:
+        _scale_with_two(asm, requant, block, slots, first, apart)
+
+
+def _scale_with_two(asm: Asm, requant: Requantization, block: int, slots: _Slots, first: int, apart: int) -> None:
+    if requant.sign:
+        asm.op("str", "r1", slots.factors)
+    asm.op("ldr", "r4", slots.constants)
+    for channel in range(GROUP):
+        at = 8 * (block * GROUP + channel)
+        asm.op("ldrd", "r2", "r3", f"[r4, #{at}]" if at else "[r4]")
+        for tile, temp in enumerate(("r1", "r3")):
+            _output(asm, requant, (tile, channel), ("r2", "r3"), temp, first + tile * apart + channel)
+    if requant.sign:
+        asm.op("ldr", "r1", slots.factors)
+
+
+def _scale_with_three(asm: Asm, requant: Requantization, block: int, slots: _Slots, first: int, apart: int) -> None:
+    """r0 and r1 lend themselves."""
+    asm.op("strd", "r0", "r1", slots.stream)
+    asm.op("ldr", "r4", slots.constants)
+    asm.add("r4", "r4", 12 * block * GROUP)
+    for channel in range(GROUP):
+        asm.op("ldm", "r4!", "{r1, r2, r3}")
+        for tile in range(2):
+            _output(asm, requant, (tile, channel), ("r1", "r2", "r3"), "r0", first + tile * apart + channel)
+    asm.op("ldrd", "r0", "r1", slots.stream)
+
+
+def _output(
+    asm: Asm, requant: Requantization, which: tuple[int, int], constants: tuple[str, ...], temp: str, at: int
+) -> None:
+    """Scales and stores an accumulator. which: its tile and channel."""
+    tile, channel = which
+    acc = ACC[4 * tile + channel]
+    below = ACC[4 * tile + channel + 1] if requant.packed and channel % 2 == 0 else ""
+    requant.emit(asm, channel, acc, below, constants, temp)
+    asm.op("strb", acc, f"[r14, #{at}]" if at else "[r14]")

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tinyc.kernels.fast.bilinear import F2
+from tinyc.kernels.finish import Requantization
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
 from tinyc.kernels.tile.groups import Weights, Word
@@ -111,9 +113,9 @@ class _Products:
             elif step.kind == "output":
                 self._output(step.a, step.b)
             elif step.kind in ("keep", "copy"):
-                self._vector("stm", step.a, _ACC)
+                _vector(self.asm, "stm", step.a, _ACC)
             else:
-                self._combine(step)
+                self.asm.piece(_combined, step)
             fresh = step.kind in ("keep", "output")
 
     # ---- products ----
@@ -207,14 +209,14 @@ class _Products:
         asm.branch("b.w", "column_after")
         asm.label("rest", aligned=True)
         asm.op("str", "r5", self.frame.at("back"))
-        self._combine(WalkStep("turn", SPLIT))
+        asm.piece(_combined, WalkStep("turn", SPLIT))
         asm.branch("b.w", "last")
         left = self._entry("onto_column", fresh=False)
         asm.label("column_after")
         self._end(left, 1)
-        self._vector("stm", SPLIT, _ACC)
+        _vector(self.asm, "stm", SPLIT, _ACC)
         self._product(1, fresh=False)
-        self._vector("stm", SPLIT + 1, _ACC)
+        _vector(self.asm, "stm", SPLIT + 1, _ACC)
         asm.label("last", aligned=True)
         self._product(1, fresh=False)
         asm.op("ldr", "pc", self.frame.at("back"))
@@ -233,76 +235,95 @@ class _Products:
             self._end(steps, 1)
         asm.op("ldr", "pc", self.frame.at("back"))
 
-    # ---- sums ----
-
-    def _vector(self, op: str, slot: int, registers: Sequence[str], pointer: str = "r12") -> None:
-        """Four sums to or from the stack."""
-        if slot:
-            self.asm.add(pointer, "sp", 16 * slot)
-        self.asm.op(op, pointer if slot else "sp", "{" + ", ".join(registers) + "}")
-
-    def _combine(self, step: WalkStep) -> None:
-        """What comes between products and outputs."""
-        asm = self.asm
-        if step.kind == "take":
-            self._vector("ldm", step.a, _ACC)
-            return
-        if step.kind == "turn":
-            self._vector("ldm", step.a, (*_ACC, *_OTHER))
-            for a, b in zip(_ACC, _OTHER, strict=True):
-                asm.op("rsb", a, b, a, "lsl #1")
-            return
-        if step.kind == "fold":
-            self._fold(step.a, step.b)
-            return
-        self._vector("ldm", step.a + (step.kind == "odd"), _OTHER)
-        if step.kind == "add":
-            for a, b in zip(_ACC, _OTHER, strict=True):
-                asm.op("add", a, a, b)
-        elif step.kind == "even":
-            # accumulators: S = m3 + m4. The slot: s = m1 + m2. The slot becomes 4s + S, the accumulators s + S.
-            for total, s, low in zip(_ACC, _OTHER, _LAST, strict=True):
-                asm.op("add", low, total, s, "lsl #2")
-                asm.op("add", total, total, s)
-            self._vector("stm", step.a, _LAST, pointer="r5")
-        else:
-            # odd: slot 1: d = m1 - m2, slot 2: D = m3 - m4. Slot 1 becomes d + 2D, the accumulators 2d + D.
-            self._vector("ldm", step.a + 2, _ACC)
-            for big, d, low in zip(_ACC, _OTHER, _LAST, strict=True):
-                asm.op("add", low, d, big, "lsl #1")
-                asm.op("add", big, big, d, "lsl #1")
-            self._vector("stm", step.a + 1, _LAST, pointer="r5")
-
-    def _fold(self, a: int, b: int) -> None:
-        """Slot b is slot a or the next."""
-        asm = self.asm
-        asm.add("r12", "sp", 16 * a)
-        asm.load_multiple("r12", _OTHER, advance=b != a)
-        for difference, total in zip(_OTHER, _ACC, strict=True):
-            asm.op("sub", difference, difference, total)
-            asm.op("add", total, difference, total, "lsl #1")
-        asm.op("stm", "r12", "{" + ", ".join(_OTHER) + "}")
+    # ---- to int8 ----
 
     def _output(self, row: int, number: int) -> None:
         """Scales and stores output `number` of every tile in an output row."""
-        asm, tiles = self.asm, self.tiles
+        asm, tiles, at = self.asm, self.tiles, self.frame.at
         raised, requant = tiles.form.raised[number], tiles.requant
         if not tiles.lowers and requant.shifts is not None:
             requant = replace(requant, shifts=tuple(shift + raised for shift in requant.shifts))
         asm.note("requantize and store")
-        asm.op("ldr", "r7", self.frame.at(f"y{row}"))
-        if tiles.third:
-            asm.op("ldr", "r6", self.frame.at("third"))
-        for channel, own in enumerate(requant.constants_in_turn(asm, "r0", _LAST, tiles.channels)):
-            for tile in range(tiles.together):
-                acc = _ACC[tile * tiles.channels + channel]
-                if tiles.third:
-                    asm.op("mul", acc, acc, "r6")
-                if tiles.lowers and raised:
-                    asm.op("asr", acc, acc, f"#{raised}")
-                requant.emit(asm, channel, acc, "", own, "r5")
-                at = (tile * tiles.form.m + number) * tiles.out_c + channel
-                asm.op("strb", acc, f"[r7, #{at}]" if at else "[r7]")
+        third, lowered = at("third") if tiles.third else "", raised if tiles.lowers else 0
+        outputs = _Outputs(at(f"y{row}"), number * tiles.out_c, tiles.form.m * tiles.out_c, third, lowered)
+        asm.piece(_scaled, requant, outputs, tiles.channels)
+
+
+class _Outputs(NamedTuple):
+    """What a vector of accumulators becomes. y: the place of its row in the frame; first: bytes from there to the first
+    tile's outputs; apart: to the next tile's. third: the place of 1/3, where sums are divided by 3. lowered: bits that
+    they are shifted down."""
+
+    y: str
+    first: int
+    apart: int
+    third: str
+    lowered: int
+
+
+def _scaled(asm: Asm, requant: Requantization, outputs: _Outputs, channels: int) -> None:
+    asm.op("ldr", "r7", outputs.y)
+    if outputs.third:
+        asm.op("ldr", "r6", outputs.third)
+    for channel, own in enumerate(requant.constants_in_turn(asm, "r0", _LAST, channels)):
+        for tile in range(len(_ACC) // channels):
+            acc = _ACC[tile * channels + channel]
+            if outputs.third:
+                asm.op("mul", acc, acc, "r6")
+            if outputs.lowered:
+                asm.op("asr", acc, acc, f"#{outputs.lowered}")
+            requant.emit(asm, channel, acc, "", own, "r5")
+            at = outputs.first + tile * outputs.apart + channel
+            asm.op("strb", acc, f"[r7, #{at}]" if at else "[r7]")
+
+
+def _vector(asm: Asm, op: str, slot: int, registers: Sequence[str], pointer: str = "r12") -> None:
+    """Four sums to or from the stack."""
+    if slot:
+        asm.add(pointer, "sp", 16 * slot)
+    asm.op(op, pointer if slot else "sp", "{" + ", ".join(registers) + "}")
+
+
+def _combined(asm: Asm, step: WalkStep) -> None:
+    """What comes between products and outputs."""
+    if step.kind == "take":
+        _vector(asm, "ldm", step.a, _ACC)
+        return
+    if step.kind == "turn":
+        _vector(asm, "ldm", step.a, (*_ACC, *_OTHER))
+        for a, b in zip(_ACC, _OTHER, strict=True):
+            asm.op("rsb", a, b, a, "lsl #1")
+        return
+    if step.kind == "fold":
+        _fold(asm, step.a, step.b)
+        return
+    _vector(asm, "ldm", step.a + (step.kind == "odd"), _OTHER)
+    if step.kind == "add":
+        for a, b in zip(_ACC, _OTHER, strict=True):
+            asm.op("add", a, a, b)
+    elif step.kind == "even":
+        # accumulators: S = m3 + m4. The slot: s = m1 + m2. The slot becomes 4s + S, the accumulators s + S.
+        for total, s, low in zip(_ACC, _OTHER, _LAST, strict=True):
+            asm.op("add", low, total, s, "lsl #2")
+            asm.op("add", total, total, s)
+        _vector(asm, "stm", step.a, _LAST, pointer="r5")
+    else:
+        # odd: slot 1: d = m1 - m2, slot 2: D = m3 - m4. Slot 1 becomes d + 2D, the accumulators 2d + D.
+        _vector(asm, "ldm", step.a + 2, _ACC)
+        for big, d, low in zip(_ACC, _OTHER, _LAST, strict=True):
+            asm.op("add", low, d, big, "lsl #1")
+            asm.op("add", big, big, d, "lsl #1")
+        _vector(asm, "stm", step.a + 1, _LAST, pointer="r5")
+
+
+def _fold(asm: Asm, a: int, b: int) -> None:
+    """Slot b is slot a or the next."""
+    asm.add("r12", "sp", 16 * a)
+    asm.load_multiple("r12", _OTHER, advance=b != a)
+    for difference, total in zip(_OTHER, _ACC, strict=True):
+        asm.op("sub", difference, difference, total)
+        asm.op("add", total, difference, total, "lsl #1")
+    asm.op("stm", "r12", "{" + ", ".join(_OTHER) + "}")
 
 
 def _all(steps: Iterator[None]) -> None:
