@@ -18,7 +18,7 @@ typedef struct {
     int32_t y_min, y_max;
 } tc_max_pool2d_s8_t;
 
-#if TC_GNU && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, of one channel */
+#if TC_GNU && !defined(__clang__) /* gcc 12 warns of overflow that cannot be, of few channels */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
@@ -39,9 +39,6 @@ static inline void tc_larger_s8(int8_t *y, const int8_t *x, int32_t n)
         y[i] = x[i] > y[i] ? x[i] : y[i];
     }
 }
-#if TC_GNU && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 static void tc_max_pool2d_s8(const tc_max_pool2d_s8_t *p, const int8_t *const *x, int8_t *y)
 {
@@ -67,5 +64,8 @@ static void tc_max_pool2d_s8(const tc_max_pool2d_s8_t *p, const int8_t *const *x
         }
     }
 }
+#if TC_GNU && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -26,17 +26,19 @@ LIMIT = 10_000
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[int | None]]]:
-    """What `within_flash` takes of libraries by correction, each of (cycles, planned bytes, compiled bytes) and
-    perhaps an arena; and the corrections that it asked for."""
+    """What `within_flash` takes of libraries by correction, and by which flash is preferred, each of (cycles, planned
+    bytes, compiled bytes) and perhaps an arena; and the corrections that it asked for."""
 
-    def run(libraries: dict[int | None, tuple[int, ...]], **words: Any) -> tuple[Any, Sequence[int | None]]:
+    def run(libraries: dict[Any, tuple[int, ...]], **words: Any) -> tuple[Any, Sequence[int | None]]:
         asked: list[int | None] = []
 
         def library(options: Options) -> Any:
-            asked.append(options.flash_reserve)
-            if options.flash_reserve not in libraries:
+            if options.prefer != "flash":
+                asked.append(options.flash_reserve)
+            key = "flash" if options.prefer == "flash" else options.flash_reserve
+            if key not in libraries:
                 raise TinycError("so little flash is not to be had")
-            cycles, planned, compiled, *arena = libraries[options.flash_reserve]
+            cycles, planned, compiled, *arena = libraries[key]
             plan = SimpleNamespace(cycles=cycles, flash_bytes=planned, arena_bytes=arena[0] if arena else 100)
             return SimpleNamespace(files={}, plan=plan, compiled=compiled)
 

@@ -205,6 +205,10 @@ class Offers:
         own = [replace(self.copies, price=price) for price in prices]
         return [Offers(self._forms, self._board, self._options, copies) for copies in own]
 
+    def preferring(self, prefer: Prefer) -> Offers:
+        """The same by a preference."""
+        return self if prefer == self._options.prefer else self.by_preference[prefer]
+
     @cached_property
     def by_preference(self) -> Mapping[Prefer, Offers]:
         """The same for each preference: at the price that RAM has by it, as compilers make code for it."""

@@ -98,6 +98,7 @@ def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Opt
     Limits that the library keeps without them change nothing. Where it does not, all libraries that any preference
     leads to are looked at, so that what one of them finds within the limits, no other one misses.
     """
+    offers = offers.preferring(options.prefer)
     usual = replace(options, flash=None, flash_reserve=None, ram=None, time=None)
     lowered = _lowered([(offers, usual)], model, board, usual, progress)
     if not _is_within(lowered, board, options, usual):

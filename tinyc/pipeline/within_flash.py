@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -46,7 +47,8 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
 
     Kernels are chosen by estimates of what a compiler makes of C. What it made of one library corrects the estimate by
     which the next is chosen, until that is the same. library: that of options which say the correction. Where none
-    fits, the smallest that was compiled.
+    fits, the one by which flash is preferred, as the correction of one may be too much for another; else the smallest
+    that was compiled.
     """
     assert options.flash is not None
     compiled = library(options)
@@ -60,11 +62,16 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
         reserve = tries.next_reserve(compiled.plan.flash_bytes, taken)
         tries.add(compiled, taken)
         if reserve is None or len(tries.libraries) == _MOST_COMPILED:
-            return tries.best
+            break
         try:
             compiled = library(replace(options, flash_reserve=reserve))
         except TinycError:  # so little is not to be had
-            return tries.best
+            break
+    if not tries.has_one_that_fits and options.prefer != "flash":
+        with suppress(TinycError), progress.stage("compile"):
+            compiled = library(replace(options, prefer="flash"))
+            tries.add(compiled, _flash_bytes(compiled, board, options, toolchain))
+    return tries.best
 
 
 class _Tries(Generic[L]):
@@ -101,6 +108,11 @@ class _Tries(Generic[L]):
         fits = taken <= self._limit and plan.arena_bytes <= (self._arena_bytes or plan.arena_bytes)
         value = self._worth.of(plan.cycles, taken, plan.arena_bytes)
         self.libraries.append((not fits, value if fits else taken, library))
+
+    @property
+    def has_one_that_fits(self) -> bool:
+        """Whether a library is within the limits."""
+        return any(not over for over, _, _ in self.libraries)
 
     @property
     def best(self) -> L:
