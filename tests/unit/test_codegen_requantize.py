@@ -10,11 +10,20 @@ import pytest
 
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import quantize_multipliers, requantize
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, accumulator_bounds
 from tinyc.kernels import requantize as requantizing
 from tinyc.kernels.finish import finish_bytes, finish_int16, finish_packed, finish_wide
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.requantize import ScalingConstants, Shifts, Steps, best_slope, interval, solve, steps_of, without_add
+from tinyc.kernels.requantize import (
+    ScalingConstants,
+    Shifts,
+    Steps,
+    best_slope,
+    interval,
+    solve,
+    steps_between,
+    without_add,
+)
 
 ROUNDINGS = [Rounding.SINGLE, Rounding.DOUBLE]
 
@@ -30,6 +39,11 @@ def random_layer(seed: int, y_zero: int, rounding: Rounding, spread: float = 4.0
     taps = rng.integers(-127, 128, (8, 9)).astype(np.int64)
     factors = 0.004 * spread ** rng.uniform(-1, 1, 8)
     return params(factors, rng.integers(-5000, 5000, 8), y_zero, rounding=rounding), taps
+
+
+def steps_of(p: ConvParams, taps: np.ndarray) -> Steps:
+    """As a matrix has them, whose channels come in fours."""
+    return steps_between(p.rescale, *accumulator_bounds(taps, p.bias.astype(np.int64)))
 
 
 def definition(p: ConvParams, acc: np.ndarray) -> np.ndarray:
@@ -127,7 +141,7 @@ def test_nudges_alone_serve_every_accumulator(seed):
 def test_a_constant_channel_needs_its_add():
     p = params([1e-9, 0.01], [4_000, 7])
     steps = steps_of(p, np.array([[100, -100], [3, 50]], np.int64)).without_dead()
-    scaling = solve(p, steps, Shifts(np.array([11, 11]), np.array([15, 15]), False), np.ones(2, np.int64))
+    scaling = solve(p.rescale, steps, Shifts(np.array([11, 11]), np.array([15, 15]), False), np.ones(2, np.int64))
     assert scaling is not None
     assert without_add(scaling, steps, 2) is None
 
@@ -188,8 +202,8 @@ def test_shifts_beyond_the_instruction_are_refused():
     p, taps = random_layer(5, -128, Rounding.SINGLE)
     steps = steps_of(p, taps)
     zeros = np.zeros(8, np.int64)
-    assert solve(p, steps, Shifts(zeros, zeros + 23, False), zeros + 1) is None
-    assert solve(p, steps, Shifts(zeros, zeros - 1, False), zeros + 1) is None
+    assert solve(p.rescale, steps, Shifts(zeros, zeros + 23, False), zeros + 1) is None
+    assert solve(p.rescale, steps, Shifts(zeros, zeros - 1, False), zeros + 1) is None
 
 
 def test_registers_that_overflow_are_not_proved():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -118,6 +118,22 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Rescale:
+    """How sums become outputs: y = clamp(requantize(sum, mult[o], shift[o]) + y_zero). mult, shift: int32[O]."""
+
+    mult: npt.NDArray[np.int32]
+    shift: npt.NDArray[np.int32]
+    y_zero: int
+    y_min: int
+    y_max: int
+    rounding: Rounding
+
+    def of(self, channels: Int64s) -> Rescale:
+        """Those of some channels."""
+        return replace(self, mult=self.mult[channels], shift=self.shift[channels])
+
+
+@dataclass(frozen=True, slots=True)
 class ConvParams:
     """Integers of a weighted layer: y = clamp(requantize(bias[o] + sum x*w[o], mult[o], shift[o]) + y_zero).
 
@@ -151,6 +167,11 @@ class ConvParams:
             self._memo[key] = (site, work_out(site, self))  # with the site, whose id no other may get
         worked_out: T = self._memo[key][1]
         return worked_out
+
+    @property
+    def rescale(self) -> Rescale:
+        """What of the layer has nothing to do with its weights."""
+        return Rescale(self.mult, self.shift, self.y_zero, self.y_min, self.y_max, self.rounding)
 
     @property
     def is_clamped(self) -> int:

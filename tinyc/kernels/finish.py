@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import Rescale
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import MAX_SHIFT, Bools, Int64s, ScalingConstants, Shifts, Steps, solve_with_base
 from tinyc.machine.thumb import Asm
@@ -329,7 +329,7 @@ def finish_bytes(matrix: Matrix) -> Finish | None:
     based = matrix.once(_finish_based, False)
     if based is not None:
         return based
-    p, steps = matrix.p, matrix.live_steps
+    p, steps = matrix.p.rescale, matrix.live_steps
     down, scale = -p.shift.astype(np.int64), np.full_like(p.shift, _BYTE, np.int64)
     if (np.maximum(np.abs(steps.low), np.abs(steps.high)) << _BYTE >= _SUM_LIMIT - 2**20).any():
         return None
@@ -350,7 +350,7 @@ def finish_int16(matrix: Matrix) -> Finish | None:
 def _finish_common(matrix: Matrix) -> Finish | None:
     """One multiplier and addend for all channels, where the layer has one scale: the definition itself, of sums times
     2^8, or with `sign` times 2. None if it is not proved, as where multipliers lose bits that count."""
-    p, steps = matrix.p, matrix.live_steps
+    p, steps = matrix.p.rescale, matrix.live_steps
     live = steps.is_live
     if not live.all() or len(set(zip(p.mult.tolist(), p.shift.tolist(), strict=True))) > 1:
         return None
@@ -371,7 +371,7 @@ def _finish_common(matrix: Matrix) -> Finish | None:
 
 def _common(matrix: Matrix, requant: Requantization, scale: int, shift: int, mult: int, added: int) -> Finish | None:
     """The finish with these constants for every channel, sums times 2^scale; None if it is not proved."""
-    p, steps = matrix.p, matrix.live_steps
+    p, steps = matrix.p.rescale, matrix.live_steps
     if shift > MAX_SHIFT or (np.maximum(np.abs(steps.low), np.abs(steps.high)) << _BYTE >= _SUM_LIMIT - 2**20).any():
         return None
     every = np.ones(len(matrix.taps), np.int64)
@@ -397,7 +397,7 @@ def _finish_based(matrix: Matrix, packed: bool) -> Finish | None:
 
     Half of an output and y_zero, or one less, which nudges make up for: so that an immediate holds it.
     """
-    p, count = matrix.p, len(matrix.taps)
+    p, count = matrix.p.rescale, len(matrix.taps)
     over = np.arange(count) % (1 + packed) == 0
     for shift in _raised_shifts(matrix):
         base = ((2 * p.y_zero + 1) << shift >> 1) - (p.y_zero < 0)
@@ -478,7 +478,7 @@ def finish_packed(matrix: Matrix, unit: int = 0) -> Finish | None:
 
     unit: the registers come times 2^unit more, and are lowered.
     """
-    p, steps = matrix.p, matrix.live_steps
+    p, steps = matrix.p.rescale, matrix.live_steps
     if (np.maximum(np.abs(steps.low), np.abs(steps.high))[0::2] << (8 + unit) >= _SUM_LIMIT - 2**20).any():
         return None
     shared = (matrix.once(_finish_common) or matrix.once(_finish_based, True)) if unit == 0 else None
@@ -523,6 +523,6 @@ def _packed_requantizations(least: int) -> Iterator[tuple[Requantization, int | 
     yield Requantization(packed=True, halve=True, double=True, sign=True), None
 
 
-def clamp_of(p: ConvParams) -> tuple[int, int] | None:
+def clamp_of(p: Rescale) -> tuple[int, int] | None:
     """The clamp of a Requantization."""
     return None if (p.y_min, p.y_max) == (-128, 127) else (p.y_min, p.y_max)

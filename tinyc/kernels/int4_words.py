@@ -57,7 +57,9 @@ def finish_digits(matrix: Matrix) -> Finish | None:
         constants = matrix.solved(Shifts(scale, shifts, requant.sign), grain)
         if constants is not None:
             fixed = None if shift is None else tuple(int(s) for s in shifts[:GROUP])
-            return Finish(replace(requant, shifts=fixed, clamp=clamp_of(p), offsets=_offsets(taps)), constants, live)
+            return Finish(
+                replace(requant, shifts=fixed, clamp=clamp_of(p.rescale), offsets=_offsets(taps)), constants, live
+            )
     return None
 
 
@@ -81,7 +83,7 @@ def finish_raised(matrix: Matrix) -> Finish | None:
         scaling = matrix.solved(Shifts(ones, shifts, True), ones)
         if scaling is not None:
             fixed = None if shift is None else (shift,) * GROUP
-            return Finish(Requantization(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p)), scaling, live)
+            return Finish(Requantization(halve=True, sign=True, shifts=fixed, clamp=clamp_of(p.rescale)), scaling, live)
     return None
 
 

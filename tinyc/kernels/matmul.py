@@ -10,7 +10,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.kernel.dsp import Fields
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import Rescale
 from tinyc.kernels.requantize import ScalingConstants, Shifts, solve, steps_between
 
 ASKS = "a scaling from sums to int8 that one product of 32 bits gives"
@@ -69,9 +69,8 @@ class ProductRequantization:
 def requantization_of(s: ProductScaling) -> ProductRequantization | None:
     """The shortest requantization that is proved for every sum; None if none is."""
     low, high = s.bounds()
-    one = np.ones((1, 1), np.int8)
     mult, shift = np.array([s.mult], np.int32), np.array([s.shift], np.int32)
-    p = ConvParams(None, one, np.zeros(1, np.int32), mult, shift, s.x_zero, s.zero, -128, 127, s.rounding)
+    p = Rescale(mult, shift, s.zero, -128, 127, s.rounding)
     steps = steps_between(p, np.array([low], np.int64), np.array([high], np.int64))
     if not steps.is_live.all():
         steps, p = steps.without_dead(), replace(p, mult=mult * 0)

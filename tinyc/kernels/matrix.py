@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.requantize import Int64s, ScalingConstants, Shifts, Steps, solve, steps_of
+from tinyc.kernel.windows import ConvParams, Rescale, accumulator_bounds
+from tinyc.kernels.requantize import Int64s, ScalingConstants, Shifts, Steps, solve, steps_between
 
 T = TypeVar("T")
 GROUP = 4  # output channels that a kernel computes together
@@ -50,15 +50,16 @@ class Matrix:
     @cached_property
     def steps(self) -> Steps:
         """The thresholds of its channels."""
-        return steps_of(self.p, self.taps)
+        bounds = accumulator_bounds(self.taps, self.p.bias.astype(np.int64))
+        return steps_between(self.p.rescale, *bounds)
 
     @cached_property
     def live_steps(self) -> Steps:
         """The same, with any accumulator for channels whose output is always the same."""
         return self.steps.without_dead()
 
-    def multiplied(self, multiple: int) -> tuple[ConvParams, Steps]:
-        """The layer and its `live_steps` for accumulators that come times `multiple`."""
+    def multiplied(self, multiple: int) -> tuple[Rescale, Steps]:
+        """What becomes of the layer's sums, and its `live_steps` for accumulators that come times `multiple`."""
         return self.once(_multiplied, multiple)
 
     def solved(self, shifts: Shifts, grain: Int64s, multiple: int = 1) -> ScalingConstants | None:
@@ -67,8 +68,8 @@ class Matrix:
         return self.once(_solved, _Asked(shifts, grain, multiple))
 
 
-def _multiplied(matrix: Matrix, multiple: int) -> tuple[ConvParams, Steps]:
-    p, steps = matrix.p, matrix.live_steps
+def _multiplied(matrix: Matrix, multiple: int) -> tuple[Rescale, Steps]:
+    p, steps = matrix.p.rescale, matrix.live_steps
     if multiple == 1:
         return p, steps
     bits = multiple.bit_length() - 1

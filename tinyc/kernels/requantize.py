@@ -27,7 +27,7 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
 from tinyc.base.requantize import requantize
-from tinyc.kernel.windows import ConvParams, accumulator_bounds
+from tinyc.kernel.windows import Rescale
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -131,15 +131,10 @@ class ScalingConstants:
         return np.asarray((rises & stays).all(axis=1) & self.fits(steps))
 
 
-def steps_of(p: ConvParams, taps: Int64s) -> Steps:
-    """The thresholds of a layer with weights taps[O, K] between its least and greatest accumulator."""
-    return steps_between(p, *accumulator_bounds(taps, p.bias.astype(np.int64)))
-
-
-def steps_between(p: ConvParams, low: Int64s, high: Int64s) -> Steps:
+def steps_between(p: Rescale, low: Int64s, high: Int64s) -> Steps:
     """The thresholds of a layer whose accumulators lie in [low, high], per channel."""
     outputs = np.arange(p.y_min + 1, p.y_max + 1, dtype=np.int64)
-    parts = [_thresholds(_channels(p, rows), outputs, low[rows], high[rows]) for rows in _blocks(len(low))]
+    parts = [_thresholds(p.of(rows), outputs, low[rows], high[rows]) for rows in _blocks(len(low))]
     theta = np.concatenate(parts)
     return Steps(
         low=low,
@@ -152,7 +147,7 @@ def steps_between(p: ConvParams, low: Int64s, high: Int64s) -> Steps:
     )
 
 
-def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> Int64s:
+def _thresholds(p: Rescale, outputs: Int64s, low: Int64s, high: Int64s) -> Int64s:
     """theta[o][i]: the least accumulator in [low, high + 1] with an output of at least outputs[i]."""
     mult, shift = p.mult[:, None], p.shift[:, None]
 
@@ -175,7 +170,7 @@ def _thresholds(p: ConvParams, outputs: Int64s, low: Int64s, high: Int64s) -> In
     return np.clip(after, first, last)
 
 
-def _guessed(p: ConvParams, outputs: Int64s) -> tuple[Int64s, int]:
+def _guessed(p: Rescale, outputs: Int64s) -> tuple[Int64s, int]:
     """(the least accumulators with outputs of at least `outputs`, how far off they may be): of double rounding the
     definition turned round, else those of the real factor."""
     mult, shift = p.mult.astype(np.int64)[:, None], p.shift.astype(np.int64)[:, None]
@@ -194,10 +189,6 @@ def _blocks(channels: int) -> list[Int64s]:
     return np.split(np.arange(channels), range(_TOGETHER, channels, _TOGETHER))
 
 
-def _channels(p: ConvParams, rows: Int64s) -> ConvParams:
-    return replace(p, mult=p.mult[rows], shift=p.shift[rows])
-
-
 @dataclass(frozen=True, slots=True)
 class Shifts:
     """What is chosen of a Scaling before its constants are looked for."""
@@ -212,7 +203,7 @@ class Shifts:
         return Shifts(self.scale[rows], self.shift[rows], self.sign, None if self.drop is None else self.drop[rows])
 
 
-def solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
+def solve(p: Rescale, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
     """Constants for the given scales, shifts and drops, proved for every channel; None where there are none.
 
     grain: the nudge of a channel must be a multiple of it.
@@ -222,7 +213,7 @@ def solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scaling
         return None
     solutions = []
     for rows in _blocks(len(shift)):
-        solved = _solve(_channels(p, rows), _step_rows(steps, rows), shifts.of(rows), grain[rows])
+        solved = _solve(p.of(rows), _step_rows(steps, rows), shifts.of(rows), grain[rows])
         if solved is None:
             return None
         solutions.append(solved)
@@ -235,7 +226,7 @@ def solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> Scaling
     )
 
 
-def _solve(p: ConvParams, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
+def _solve(p: Rescale, steps: Steps, shifts: Shifts, grain: Int64s) -> ScalingConstants | None:
     """`solve` of some channels."""
     scale, shift = shifts.scale, shifts.shift
     exponent = 1 + p.shift.astype(np.int64) + shift - scale  # mult = definition's * 2^exponent
@@ -343,14 +334,14 @@ def _sloped(s: ScalingConstants, steps: Steps, rows: Int64s) -> tuple[ScalingCon
     return replace(s, mult=mult), (least[widest], greatest[widest])
 
 
-def solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int, based: Bools) -> ScalingConstants | None:
+def solve_with_base(p: Rescale, steps: Steps, shifts: Shifts, base: int, based: Bools) -> ScalingConstants | None:
     """Constants, proved, where the channels `based` have one `add`, the base. None where there are none."""
     rows, others = np.flatnonzero(based), np.flatnonzero(~based)
-    solved = _solve_with_base(_channels(p, rows), _step_rows(steps, rows), shifts.of(rows), base)
+    solved = _solve_with_base(p.of(rows), _step_rows(steps, rows), shifts.of(rows), base)
     if solved is None or not len(others):
         return solved
     grain = np.ones(len(others), np.int64)
-    own = solve(_channels(p, others), _step_rows(steps, others), shifts.of(others), grain)
+    own = solve(p.of(others), _step_rows(steps, others), shifts.of(others), grain)
     if own is None:
         return None
 
@@ -364,7 +355,7 @@ def solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int, base
     )
 
 
-def _solve_with_base(p: ConvParams, steps: Steps, shifts: Shifts, base: int) -> ScalingConstants | None:
+def _solve_with_base(p: Rescale, steps: Steps, shifts: Shifts, base: int) -> ScalingConstants | None:
     """Constants with one `add` for all channels; None where none are near each channel's widest interval.
 
     Channels differ in multiplier and nudge: of multipliers near the best one each has another multiple of its own in

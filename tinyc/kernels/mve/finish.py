@@ -109,7 +109,7 @@ def lanes(matrix: Matrix) -> LaneFinish | None:
         if scaling is not None:
             return LaneFinish(LaneRequantization(scale, shift, False, False, clamp), scaling, live)
     for scale, shifts, shared, sign in _added_ways(p, steps):
-        scaling = solve(p, steps, Shifts(np.full_like(shifts, scale), shifts, sign), np.full_like(shifts, 2))
+        scaling = solve(p.rescale, steps, Shifts(np.full_like(shifts, scale), shifts, sign), np.full_like(shifts, 2))
         if scaling is not None:
             return LaneFinish(LaneRequantization(scale, shared, True, sign, clamp), scaling, live)
     return None

@@ -31,7 +31,7 @@ from tinyc.kernel.types import is_s8, is_s8_w4
 from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.requantize import steps_of, without_add
+from tinyc.kernels.requantize import without_add
 from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of, shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_blocks import BROAD, NIBBLES, TALL, PixelTile, TileFunction, blocks, dot
@@ -65,8 +65,7 @@ def _without_add(matrix: Matrix, finish: Finish) -> Finish:
     """The same with an instruction less, where that is proved."""
     if finish.requant.sign:
         return finish
-    steps = steps_of(matrix.p, matrix.taps).without_dead()
-    scaling = without_add(finish.scaling, steps, len(matrix.p.w))
+    scaling = without_add(finish.scaling, matrix.live_steps, len(matrix.p.w))
     if scaling is None:
         return finish
     return replace(finish, scaling=replace(scaling, add=scaling.add * 0))  # nobody has the channels that were added
