@@ -86,7 +86,8 @@ def _lower(site: Site, p: Forest, codes: Codes) -> Call:
 def _of_branches(site: Site, p: Forest, codes: Codes) -> Units:
     coding = keys.of_bits(site, p) if codes == "bits" else keys.of_codes(p, keys.codes_of(p, codes))
     visits = of_visits(p)
-    sums = of_sums(p) if p.vote is None else {"row": len(p.roots), "column": len(p.roots)}  # a vote is one number
+    trees, sums = len(p.roots), of_sums(p)
+    sums = {"row": trees, "column": trees} if "vote" in sums else sums  # which is one number
     rest = {"visit": visits["visit"]} if _in_place(p) else {**visits, **sums}
     return {**coding, **rest}
 
