@@ -28,8 +28,9 @@ from peers import MODELS
 from tables import INPUTS, ROOT, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import candidates
+from tinyc.choose.select import Choice, candidates
 from tinyc.ir.graph import Graph, Node, Quant, read_only
+from tinyc.kernel.kernel import Once
 from tinyc.options.build import Options
 from tinyc.passes.dead_channels import drop_dead_channels
 from tinyc.pipeline import integers, lowering
@@ -46,6 +47,11 @@ Reports = Mapping[str, Report]
 def _widens(kernel: str) -> bool:
     """Whether a kernel takes more flash than the weights: int16, or factors of fast convolutions."""
     return "_w16_" in kernel or kernel.startswith("tc_conv2d_3x3")
+
+
+def _whole(choice: Choice) -> Choice:
+    """The kernel for the whole layer alone: its forms by rows may be fast convolutions."""
+    return replace(choice, offer=replace(choice.offer, row_forms=Once(lambda: ())))
 
 
 def as_int4(graph: Graph) -> Graph:
@@ -84,7 +90,7 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
         if not packed:
             return choices
         without_wide = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in choices.items()}
-        return {name: some or choices[name] for name, some in without_wide.items()}
+        return {name: list(map(_whole, some or choices[name])) for name, some in without_wide.items()}
 
     with ExitStack() as stack:
         if bits == 4:

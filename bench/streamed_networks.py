@@ -319,12 +319,11 @@ def measure(path: Path, board: str, prefer: Prefer) -> Report:
 
 
 def row(name: str, reports: Sequence[Report]) -> str:
-    """A line of the table: arenas, and instructions above those of the first report."""
-    base = reports[0].instructions
-    cells = [f"{reports[0].arena_bytes:,} ({base:,} instructions)"]
-    for report in reports[1:]:
-        more = f" ({report.instructions / base - 1:+.1%})" if base and report.instructions else ""
-        cells.append(f"{report.arena_bytes:,}{more}")
+    """A line of the table."""
+    cells = []
+    for own in reports:
+        executed = "-" if own.instructions is None else f"{own.instructions / 1e6:.2f} M"
+        cells.append(f"{own.arena_bytes:,} B, {own.flash.code_bytes + own.flash.const_bytes:,} B, {executed}")
     steps = sum(group.last - group.first + 1 for group in reports[-1].groups)
     return f"| {name} | {' | '.join(cells)} | {steps} of {len(reports[-1].layers)} |"
 
@@ -341,8 +340,8 @@ def main() -> int:
         for name in args.network:
             print(write(name, args.write))
         return 0
-    print("| network | `speed` | `balanced` | `min` | steps row by row |")
-    print("|---|---:|---:|---:|---:|")
+    print(f"| network | {' | '.join(f'`--prefer {prefer}`' for prefer in PREFERENCES)} | steps row by row |")
+    print(f"|---|{'---:|' * (len(PREFERENCES) + 1)}")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.network:
             path = write(name, Path(folder))
