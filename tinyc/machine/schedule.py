@@ -63,14 +63,13 @@ def _may_gain(op: Decoded) -> bool:
 @functools.cache
 def cycles_on(core: Core) -> Callable[[Decoded, Decoded | None], int]:
     """Of an instruction behind another one."""
-    if isinstance(core, ThreeStage):
-        return functools.lru_cache(maxsize=1 << 16)(core.cost)
+    return functools.lru_cache(maxsize=1 << 16)(
+        core.cost if isinstance(core, ThreeStage) else functools.partial(_cost, core)
+    )
 
-    @functools.lru_cache(maxsize=1 << 16)
-    def cycles(op: Decoded, before: Decoded | None) -> int:
-        return round(core.costs([op], () if before is None else (before,))[0])
 
-    return cycles
+def _cost(core: Core, op: Decoded, before: Decoded | None) -> int:
+    return round(core.costs([op], () if before is None else (before,))[0])
 
 
 class BlockOrder:
@@ -170,7 +169,6 @@ def apart(first: Decoded, second: Decoded, own_stack: bool) -> bool:
     return bool(a) and a == b and (end_a <= start_b or end_b <= start_a)
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def bytes_of(op: Decoded) -> tuple[str, int, int]:
     """The base register and the first and last byte from it; no name where that is not known."""
     place = next((operand for operand in op.operands if isinstance(operand, Address)), None)
