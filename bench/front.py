@@ -19,7 +19,7 @@ from tables import write_section
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import WORTH, Offers
+from tinyc.pipeline.choosing import WORTH, Offers, limits_of, worth_of
 from tinyc.pipeline.fronting import gap_of
 from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.lowering import forms_of
@@ -36,7 +36,11 @@ def row(path: Path, board_name: str) -> tuple[str, float]:
     model = make_integers(path, board, options, _QUIET)
     offers = Offers(forms_of(model, board, options, _QUIET), board, options)
     began = time.process_time()
-    gaps = [gap_of(offers, board, Options(board_name, prefer=prefer)) for prefer in WORTH]
+    gaps = []
+    for prefer in WORTH:
+        own = Options(board_name, prefer=prefer)
+        best = offers.front.best(worth_of(own), limits_of(board, own))
+        gaps.append(None if best is None else gap_of(offers, best.plan, board, own))
     shares = " | ".join("-" if gap is None else f"{gap:.1%}" for gap in gaps)
     return f"| {path.stem} | {board_name} | {shares} |", time.process_time() - began
 

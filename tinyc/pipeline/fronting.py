@@ -19,7 +19,7 @@ from tinyc.pipeline.lowering import forms_of, lower_offers, lower_plan
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.blocks import TooManyRowsError
-from tinyc.plan.persistent import place_states
+from tinyc.plan.persistent import place_states, state_bytes
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.validate import validate
 from tinyc.verify.front import FrontPoint, ModelFront
@@ -58,19 +58,20 @@ def front_of_model(path: Path, options: Options, progress: Progress) -> ModelFro
     marked = [replace(own, beaten=any(other.beats(own) for other in points)) for own in dict.fromkeys(points)]
     shown = [own for own in marked if own.built or not (own.beaten or own.key == chosen.key)]
     ordered = tuple(sorted(shown, key=lambda own: own.key[::-1]))
-    gap = gap_of(offers, board, options)
+    gap = gap_of(offers, built.plan, board, options)
     return ModelFront(path.name, board.name, ordered, apart, estimated.cycle_error, options.prefer, gap)
 
 
-def gap_of(offers: Offers, board: Board, options: Options) -> float | None:
-    """With which share less of what is preferred the chosen library is worth as much as any of its kernels could be at
-    best; None where none is chosen by its plan alone, or within the limits."""
-    worth, limits = worth_of(options), limits_within(offers.forms[0].graph, board, options)
-    best = None if offers.waits or slow_part(board, options) is not None else offers.front.best(worth, limits)
-    bound = offers.front.bound(worth, limits)
-    if best is None or bound is None:
+def gap_of(offers: Offers, plan: Plan, board: Board, options: Options) -> float | None:
+    """With which share less of what is preferred the chosen plan is worth as much as any of these kernels could be at
+    best; None where more than its plan has chosen it: waits for flash, and a second RAM."""
+    if offers.waits or slow_part(board, options) is not None:
         return None
-    value = worth.of(best.plan.cycles, best.plan.flash_bytes, best.plan.arena_bytes)
+    graph, worth = offers.forms[0].graph, worth_of(options)
+    bound = offers.front.bound(worth, limits_within(graph, board, options))
+    if bound is None:
+        return None
+    value = worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes - state_bytes(graph))
     return max(-math.expm1((bound - value) / max(1.0, worth.flash, worth.arena)), 0.0)
 
 
