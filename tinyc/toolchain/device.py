@@ -186,7 +186,8 @@ def _uart_harness(
         **dict.fromkeys(core.defines, "1"),
         **defines,
     }
-    timer = f"timer_{core.timer or board.startup.replace('-', '_')}.c"
+    own_timer = core.timer if boot2 is not None else ""  # an emulator has that of the instruction set
+    timer = f"timer_{own_timer or board.startup.replace('-', '_')}.c"
     sources = (main, *(("text.c",) if main != "main.c" else ()), "port_uart.c", source, timer)
     return Harness(sources, all_defines, tuple(generated))
 
