@@ -162,13 +162,16 @@ class Offers:
         board: Board,
         options: Options,
         copies: Copies | None = None,
+        others: dict[tuple[Optimize, Copies | None], Offers] | None = None,
     ) -> None:
-        """copies: to RAM, at another price than that of the board's; None: at that."""
+        """copies: to RAM, at another price than that of the board's; None: at that. others: those of the same forms."""
         self._forms = forms
         self.optimize: Optimize = options.optimize
         self._compiled = [replace(form, choices=_as_compiled(form.choices, board, self.optimize)) for form in forms]
         self._board, self._options = board, options
         self.copies = copies or self._copies(options)
+        self._others = {} if others is None else others
+        self._others[self.optimize, self.copies] = self
         self.forms = [replace(form, choices=self._priced(form.choices)) for form in self._compiled]
         self._form: dict[int, Candidates] = {}  # by id of the family
         self.front = Front(self._families(STREAMED_UP_TO))
@@ -202,8 +205,12 @@ class Offers:
                 prices, high = [price, _NO_COPIES], price
             else:
                 low = price
-        own = [replace(self.copies, price=price) for price in prices]
-        return [Offers(self._forms, self._board, self._options, copies) for copies in own]
+        return [self._with(self._options, replace(self.copies, price=price)) for price in prices]
+
+    def _with(self, options: Options, copies: Copies | None) -> Offers:
+        """The same by other options, with copies at another price."""
+        terms = options.optimize, copies
+        return self._others.get(terms) or Offers(self._forms, self._board, options, copies, self._others)
 
     def preferring(self, prefer: Prefer) -> Offers:
         """The same by a preference."""
@@ -212,14 +219,8 @@ class Offers:
     @cached_property
     def by_preference(self) -> Mapping[Prefer, Offers]:
         """The same for each preference: at the price that RAM has by it, as compilers make code for it."""
-        offers: dict[Prefer, Offers] = {self._options.prefer: self}
-        same: dict[tuple[Optimize, Copies | None], Offers] = {(self.optimize, self.copies): self}
-        for options in (replace(self._options, prefer=prefer) for prefer in WORTH if prefer not in offers):
-            terms = options.optimize, self._copies(options)
-            if terms not in same:
-                same[terms] = Offers(self._forms, self._board, options)
-            offers[options.prefer] = same[terms]
-        return offers
+        asked = {prefer: replace(self._options, prefer=prefer) for prefer in (self._options.prefer, *WORTH)}
+        return {prefer: self._with(options, self._copies(options)) for prefer, options in asked.items()}
 
     def _copied(self, copies: Copies) -> int:
         """Bytes of the copies of the fastest kernels."""
