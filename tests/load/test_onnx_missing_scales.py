@@ -105,6 +105,27 @@ def test_without_data_the_error_says_what_is_missing(tmp_path: Path) -> None:
     assert "--calibration" in caught.value.hint
 
 
+def test_a_table_before_the_first_layer_does_not_change_that(tmp_path: Path) -> None:
+    """Of integers a table is looked up in; made-up inputs, of which the first layer would tell the size, are no reals
+    there."""
+    model = quantized_but(TAILS["the layer"])
+    (conv,) = [node for node in model.graph.node if node.op_type == "Conv"]
+    gate = [
+        op("Sigmoid", "xr", "g"),
+        op("QuantizeLinear", "g sr zr", "gq"),
+        op("DequantizeLinear", "gq sr zr", "gr"),
+    ]
+    conv.input[0] = "gr"
+    for node in reversed(gate):
+        model.graph.node.insert(2, node)
+    path, _ = written(tmp_path, model)
+    with pytest.raises(TinycError, match="stays in float") as caught:
+        make_integers(path, load_board("host"), Options("host"), Progress())
+    assert "--calibration" in caught.value.hint
+    integer = make_integers(path, load_board("host"), Options("host", calibration=tmp_path / "data.npz"), Progress())
+    assert "lookup" in {node.op for node in integer.graph.nodes}
+
+
 def test_values_that_overflow_are_an_error(tmp_path: Path) -> None:
     tail = [op("Mul", "d huge", "e"), op("Mul", "e huge", "f2"), op("Gemm", "f2 w2 b2", "y", transB=1)]
     path, _ = written(tmp_path, quantized_but(tail, huge=np.float32(1e30), **CONSTS))

@@ -16,4 +16,5 @@ def tree_cases() -> Iterator[Graph]:
     yield forest("s32", 3000, 1, 70000, 5)
     yield forest("f32", 10**7, 7, None, 12, 0.5)
     yield forest("s32", 100, 12, None, 12, 7)
+    yield forest("f32", 0, 7, None, 12)
     yield one_node("argmax", ArgMax(1), [tensor("x", (1, 5), 0.1, 0, "s32")])

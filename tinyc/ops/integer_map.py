@@ -42,7 +42,7 @@ class _Step:
     c: str
 
 
-_STEPS: Mapping[str, _Step] = MappingProxyType(
+STEPS: Mapping[str, _Step] = MappingProxyType(
     {
         "add": _Step(lambda v, c: v + c, "(int32_t)((uint32_t)v + (uint32_t){c})"),
         "mul": _Step(lambda v, c: v * c, "(int32_t)((uint32_t)v * (uint32_t){c})"),
@@ -60,7 +60,7 @@ def infer(a: IntegerMap, x: Value) -> Sequence[Type]:
         raise TinycError(f"integers are not converted to {a.dtype}")
     lo, hi = INT_RANGE["s32"]
     for name, constant in a.steps:
-        if name not in _STEPS or not lo <= constant <= hi:
+        if name not in STEPS or not lo <= constant <= hi:
             raise TinycError(f"no step '{name}' with {constant} in int32")
         if name == "shr" and not 0 <= constant <= 31:
             raise TinycError(f"a shift by {constant} bits is not possible")
@@ -83,7 +83,7 @@ def mapped(p: IntegerMap, x: Array) -> Array:
     """Every step on all elements."""
     v = _wrapped(x.astype(np.int64))
     for name, constant in p.steps:
-        v = _wrapped(_STEPS[name].numpy(v, constant))
+        v = _wrapped(STEPS[name].numpy(v, constant))
     return v.astype(NUMPY_DTYPE[p.dtype])
 
 
@@ -104,7 +104,7 @@ def special(site: Site, p: IntegerMap) -> SpecializedKernel:
         "{",
         "    for (int32_t i = 0; i < n; i++) {",
         "        int32_t v = (int32_t)x[i];",
-        *(f"        v = {_STEPS[step].c.format(c=_literal(constant))};" for step, constant in steps),
+        *(f"        v = {STEPS[step].c.format(c=_literal(constant))};" for step, constant in steps),
         f"        y[i] = ({_CTYPE[p.dtype]})v;",
         "    }",
         "}",
@@ -121,7 +121,7 @@ def _literal(constant: int) -> str:
 def offer(site: Site, p: IntegerMap) -> Offer:
     """A loop, and what its steps cost."""
     n = site.x().elements
-    units = {"element": n, **{name: n * sum(own == name for own, _ in p.steps) for name in _STEPS}}
+    units = {"element": n, **{name: n * sum(own == name for own, _ in p.steps) for name in STEPS}}
     call = Once(lambda: Call((In(0), n, Out())))
     return Offer(0, counted("tc_integer_map", site, units), call, Once(lambda: special(site, p)))
 

@@ -15,6 +15,7 @@ from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.site import Site, Type, elementwise
 from tinyc.ops.op import Op, Trait, Unquantized
+from tinyc.ops.signals import no_reals
 from tinyc.ops.tables import TABLE_KERNELS, Table, look_up, need_bytes
 
 
@@ -27,10 +28,6 @@ def infer(a: Lookup, x: Value, table: Value) -> Sequence[Type]:
     if table.shape != (256,):
         raise TinycError(f"a lookup table has 256 entries, '{table.name}' has shape {list(table.shape)}")
     return [Type(x.shape, table.dtype)]
-
-
-def float_ref(a: Lookup, x: Array, table: Array) -> tuple[Array, ...]:
-    raise TinycError("lookup is a function of integers; it has no meaning for reals")
 
 
 def prepare(site: Site) -> Table:
@@ -48,7 +45,7 @@ OP = Op(
     name="lookup",
     attrs=Lookup,
     infer=infer,
-    float_ref=float_ref,
+    float_ref=no_reals,
     prepare=prepare,
     int_ref=int_ref,
     quant_in=(Unquantized(), Unquantized()),

@@ -23,6 +23,8 @@ from tinyc.base.errors import Loc
 from tinyc.base.extras import load_extra
 from tinyc.ir.graph import Array, Graph, Node
 from tinyc.kernel.site import Act
+from tinyc.ops import op_of
+from tinyc.ops.signals import no_reals
 from tinyc.passes.weights import has_weights
 from tinyc.quantize.simulate import Batch
 
@@ -96,7 +98,8 @@ def _input(graph: Graph, name: str, noise: Mapping[str, Array], norm: Norm | Non
 
 
 def _first_layer(graph: Graph, name: str) -> Graph | None:
-    """The graph from its inputs to the sums of the first layer with biases that depends on an input; None without."""
+    """The graph from its inputs to the sums of the first layer with biases that depends on an input; None without, and
+    where integers are computed before that have no meaning for reals, as a table of a quantized file."""
     reached = {name}
     for index, node in enumerate(graph.nodes):
         if not reached.isdisjoint(node.inputs):
@@ -104,6 +107,8 @@ def _first_layer(graph: Graph, name: str) -> Graph | None:
             if has_weights(node) and node.inputs[0] in reached and _has_biases(graph, node):
                 linear = replace(node, attrs=replace(node.attrs, act=Act()))
                 nodes = (*graph.nodes[:index], linear)
+                if any(op_of(before).float_ref is no_reals for before in nodes):
+                    return None
                 return replace(graph, nodes=nodes, outputs=node.outputs[:1], states=())
     return None
 
