@@ -46,7 +46,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
             module, "_flash_bytes", lambda compiled_model, board, options, toolchain: compiled_model.compiled
         )
         monkeypatch.setattr(module, "_toolchain", lambda board, options: words.get("compiler", "gcc"))
-        options = Options("cortex-m4", flash=words.get("flash", LIMIT), ram=words.get("ram"))
+        options = Options("cortex-m4", flash=words.get("flash", LIMIT), ram=words.get("ram"), time=words.get("time"))
         return module.within_flash(library, M4, options, Progress()), asked
 
     return run
@@ -61,6 +61,14 @@ def test_a_few_bytes_too_many_are_followed_by_a_smaller_one(built: Any) -> None:
     """By less than the estimates tell apart: the first was refused, though there was a smaller one."""
     library, asked = built({None: (10, 9500, 10010), 533: (20, 8400, 9000)})
     assert (library.compiled, asked[:2]) == (9000, [None, 533])
+
+
+def test_what_is_left_for_compilers_refuses_no_time(built: Any) -> None:
+    """So fast it is in the last bytes alone: person detection in ST's limits by `--time 9.6M` was refused."""
+    library, asked = built({0: (20, 9990, 9950)}, time="20")
+    assert (library.plan.cycles, asked[:2]) == (20, [None, 0])
+    with pytest.raises(TinycError, match="not to be had"):
+        built({0: (20, 9990, 9950)})
 
 
 def test_flash_that_is_left_is_used(built: Any) -> None:
