@@ -86,7 +86,18 @@ def test_what_one_layer_has_and_what_several_share_is_counted_apart() -> None:
     assert flash_of(costs[:1]) == 520 + 40 + 64
     assert flash_of(costs) == 2 * 520 + 300 + 64
     both = [cost.shared({"f": 2, ("pad", -128): 2}) for cost in costs]
-    assert [cost.flash_bytes for cost in both] == [520 + 150 + 32, 520 + 150 + 8]
+    assert [cost.flash_bytes for cost in both] == [520 + 40 + 32, 520 + 40 + 8]  # 40: one of them may have it alone
     assert flash_of(both) == flash_of(costs)
     alone = costs[0].shared({})
     assert (alone.flash_bytes, alone.codes) == (520 + 40 + 64, ())
+
+
+@pytest.mark.parametrize("layers", [2, 3, 5])
+@pytest.mark.parametrize("alone", [None, 40, 200, 700])
+def test_parts_of_what_layers_may_share_are_at_most_what_it_takes(layers: int, alone: int | None) -> None:
+    """However many of the layers have it: of one alone a compiler may make less than a part of what many would have."""
+    cost = Cost(100, 50, 0).beside([WrittenCode("function", 600, alone)])
+    part = cost.shared({"function": layers})
+    for users in range(1, layers + 1):
+        assert sum(own.flash_bytes for own in [part] * users) <= flash_of([cost] * users)
+    assert part.own_bytes == cost.own_bytes == 50

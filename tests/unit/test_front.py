@@ -22,8 +22,8 @@ from tinyc.board import load_board
 from tinyc.choose.compiled_code import compiled_code
 from tinyc.choose.select import Choice, as_compiled, candidates
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import WORTH
-from tinyc.pipeline.fronting import MOST_POINTS, front_of_model
+from tinyc.pipeline.choosing import WORTH, worth_of
+from tinyc.pipeline.fronting import MOST_POINTS, bound_of, front_of_model
 from tinyc.pipeline.integers import make_integers
 from tinyc.pipeline.lowering import Lowered, lower_integers, lower_offers, offers_of
 from tinyc.pipeline.progress import Progress
@@ -384,6 +384,10 @@ def test_a_limit_below_what_is_compiled_for_speed_is_compiled_for_size(models_di
     least = lowered(flash=31_800)
     assert least.program.optimize == "size"
     assert least.plan.flash_bytes <= 31_800
+    within = Options("cortex-m4", flash=31_800)
+    bound, plan = bound_of(offers, M4, within), least.plan
+    assert bound is not None
+    assert bound <= worth_of(within).of(plan.cycles, plan.flash_bytes, plan.arena_bytes)
     assert lowered(flash=31_800, flash_reserve=500).plan.flash_bytes <= 31_300
     with pytest.raises(TinycError, match="the smallest library found takes about"):
         lowered(flash=20_000)

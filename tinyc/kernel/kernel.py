@@ -279,13 +279,14 @@ class Cost:
             object.__setattr__(self, "cycles", self.instructions * 3 // 2)
 
     def shared(self, layers: Mapping[Hashable, int]) -> Cost:
-        """The same with a part of the bytes that layers share. layers: how many may have them, by their key."""
+        """The same with a part of the bytes that layers share, no more than what one alone has, so that parts are at most
+        what is there. layers: how many may have them, by their key."""
         if not self.codes or self.code_part is not None:
             return self
         counts = {code.key: layers.get(code.key, 1) for code in self.codes}
         single = [code for code in self.codes if counts[code.key] == 1]
         several = [code for code in self.codes if counts[code.key] > 1]
-        part = sum(code.size // counts[code.key] for code in several)  # at most
+        part = sum(min(code.size // counts[code.key], code.alone_bytes) for code in several)
         return replace(
             self,
             flash_bytes=self.own_bytes + sum(code.alone_bytes for code in single) + part,

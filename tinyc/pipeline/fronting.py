@@ -67,12 +67,21 @@ def gap_of(offers: Offers, plan: Plan, board: Board, options: Options) -> float 
     best; None where more than its plan has chosen it: waits for flash, and a second RAM."""
     if offers.waits or slow_part(board, options) is not None:
         return None
-    graph, worth = offers.forms[0].graph, worth_of(options)
-    bound = offers.front.bound(worth, limits_within(graph, board, options))
+    bound, worth = bound_of(offers, board, options), worth_of(options)
     if bound is None:
         return None
-    value = worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes - state_bytes(graph))
+    value = worth.of(plan.cycles, plan.flash_bytes, plan.arena_bytes - state_bytes(offers.forms[0].graph))
     return max(-math.expm1((bound - value) / max(1.0, worth.flash, worth.arena)), 0.0)
+
+
+def bound_of(offers: Offers, board: Board, options: Options) -> float | None:
+    """What no plan that the options may lead to is worth less than; None where nothing is within the limits. Within
+    those that the user gives all preferences' kernels are looked at, as `lower_offers` does."""
+    limits = limits_within(offers.forms[0].graph, board, options)
+    is_limited = any(limit is not None for limit in (options.flash, options.ram, options.time))
+    looked_at = offers.by_preference.values() if is_limited else (offers,)
+    bounds = [front.bound(worth_of(options), limits) for front in dict.fromkeys(own.front for own in looked_at)]
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _placed(model: IntegerModel, board: Board, options: Options, form: Candidates, plan: Plan) -> FrontPoint:
