@@ -279,8 +279,8 @@ class Cost:
             object.__setattr__(self, "cycles", self.instructions * 3 // 2)
 
     def shared(self, layers: Mapping[Hashable, int]) -> Cost:
-        """The same with a part of the bytes that layers share, no more than what one alone has, so that parts are at most
-        what is there. layers: how many may have them, by their key."""
+        """The same with a part of the bytes that layers share, no more than what one alone has: parts are at most what
+        is there. layers: how many may have them, by their key."""
         if not self.codes or self.code_part is not None:
             return self
         counts = {code.key: layers.get(code.key, 1) for code in self.codes}
