@@ -40,6 +40,7 @@ _NEAR = 0.01  # of corners in each figure: one of them says as much as both
 _STEP = 1.01  # from one number of live bytes to the next, where there are many
 _SHOWN = 1.05  # the same of those that are shown
 _SHARING = 2  # the same of those for which it is looked at what code layers share
+_LAST = 7  # bytes that live bytes may count behind the highest of an arena: places are multiples of 4, of scratch of 8
 _ROUNDING = 4  # bytes that each row of a resident input may count for more than it takes
 _PLACED = 24  # ways to place all values that are tried for one question, if any keeps the limits
 _ROUNDED = 4  # grains by which a cut may take less flash than a table says
@@ -129,11 +130,8 @@ class Family:
     @property
     def rounding(self) -> int:
         """Bytes by which an arena may be smaller than the live bytes of its cut."""
-        return (
-            0
-            if self.problem is None
-            else _ROUNDING * sum(self.problem.tensors[name].rows for name in self.problem.inputs)
-        )
+        inputs = [] if self.problem is None else [self.problem.tensors[name] for name in self.problem.inputs]
+        return _LAST + _ROUNDING * sum(tensor.rows for tensor in inputs)
 
     def plan(self, cut: Partition, effort: Effort = "quick") -> Plan:
         """The plan of a cut, placed; not yet validated. What is placed with more effort takes no larger arena."""
