@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tinyc.run import trace
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a worker of tests ends without what is for the end
     monkeypatch.setenv("TINYC_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 

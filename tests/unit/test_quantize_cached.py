@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tinyc.quantize import cached
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where results are kept."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a worker of tests ends without what is for the end
     monkeypatch.setenv("TINYC_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / cached.FOLDER
 

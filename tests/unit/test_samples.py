@@ -30,6 +30,16 @@ def test_integers_pass_and_reals_are_quantized(tmp_path: Path) -> None:
     assert len(direct.slice(1, 5)) == 1
 
 
+def test_arrays_may_have_all_names_that_litert_says(tmp_path: Path) -> None:
+    """A tensor of a TFLite file is called by the first of its names."""
+    a, b = np.zeros((2, 3, 2), np.int8), np.ones((2, 3, 2), np.int8)
+    two = Graph("g", ("in", "add"), (), (), {**S8.values, "add": Value("add", (1, 3, 2), "s8", Quant((0.5,), (3,)))})
+    samples = load_samples(_file(tmp_path, **{"add;conv": a, "in;add": b}), two)
+    assert {name: array.tolist() for name, array in samples.arrays.items()} == {"add": a.tolist(), "in": b.tolist()}
+    with pytest.raises(TinycError, match="no array for input 'in'"):
+        load_samples(_file(tmp_path, **{"add": a, "in;one": a, "in;two": b}), two)
+
+
 def test_integers_win_over_reals_for_an_integer_input(tmp_path: Path) -> None:
     integers = np.full((1, 3, 2), 7, np.int8)
     samples_read = load_samples(_file(tmp_path, x_f32=np.zeros((1, 3, 2), np.float32), x=integers), S8)

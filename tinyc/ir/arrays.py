@@ -12,6 +12,7 @@ import lzma
 import math
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,6 +49,15 @@ def load_npz(path: Path) -> dict[str, Array]:
             return _archive(file, where)
     except OSError as error:
         raise TinycError(f"the file cannot be read: {error.strerror or error}", where, _HINT) from error
+
+
+def named(held: Mapping[str, Array], name: str) -> Array | None:
+    """The array of a tensor; None: there is none, or more than one may be it.
+
+    A TFLite file may say many names of a tensor, parted by `;`. Its first is the tensor's; LiteRT tells all of them.
+    """
+    arrays = [held[name]] if name in held else [array for key, array in held.items() if key.partition(";")[0] == name]
+    return arrays[0] if len(arrays) == 1 else None
 
 
 def _archive(file: IO[bytes], where: Loc) -> dict[str, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.base.requantize import quantize_array
-from tinyc.ir.arrays import load_npz
+from tinyc.ir.arrays import load_npz, named
 from tinyc.ir.graph import INT_RANGE, NUMPY_DTYPE, Array, Graph, Value
 from tinyc.kernels.trees.keys import reals_of
 from tinyc.ops.gather import Gather
@@ -194,14 +194,15 @@ def _sample_shape(value: Value) -> tuple[int, ...]:
 
 
 def _pick(where: Loc, held: Mapping[str, Array], name: str, graph: Graph) -> Array:
-    if name in held:
-        return held[name]
+    array = named(held, name)
+    if array is not None:
+        return array
     if len(graph.inputs) == 1:
         value = graph.values[name]
         candidates = [held[key] for key in _ANONYMOUS if key in held]
         # An integer input is best served by its own integers, where the file has both.
-        candidates.sort(key=lambda array: array.dtype != np.dtype(NUMPY_DTYPE[value.dtype]))
-        others = [array for key, array in held.items() if key != LABELS]
+        candidates.sort(key=lambda one: one.dtype != np.dtype(NUMPY_DTYPE[value.dtype]))
+        others = [one for key, one in held.items() if key != LABELS]
         if candidates or len(others) == 1:
             return (candidates or others)[0]
     raise TinycError(

@@ -11,7 +11,7 @@ import numpy as np
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import Loc, TinycError
 from tinyc.emit.program import Program
-from tinyc.ir.arrays import load_npz
+from tinyc.ir.arrays import load_npz, named
 from tinyc.ir.graph import NUMPY_DTYPE, Array, Graph
 from tinyc.reference.interpreter import prepare_int
 from tinyc.reference.samples import Samples
@@ -58,10 +58,13 @@ def expected_outputs(text: str, graph: Graph, samples: Samples) -> list[list[Arr
     arrays = []
     for name in graph.outputs:
         array_name = key or name
-        if array_name not in held and not (not key and len(graph.outputs) == len(held) == 1):
+        array = named(held, array_name)
+        if array is None and not key and len(graph.outputs) == len(held) == 1:
+            (array,) = held.values()
+        if array is None:
             there = ", ".join(held)
             raise TinycError(f"no array '{array_name}'; the file has {there}", where, "name one: FILE.npz:KEY")
-        arrays.append(_fit(held.get(array_name, next(iter(held.values()))), name, graph, len(samples), where))
+        arrays.append(_fit(array, name, graph, len(samples), where))
     return [[array[index] for array in arrays] for index in range(len(samples))]
 
 
