@@ -23,6 +23,7 @@ from tinyc.ops.concat import Concat
 from tinyc.ops.extremum import Extremum
 from tinyc.ops.gather import Gather
 from tinyc.ops.lookup_channels import LookupChannels
+from tinyc.ops.mul import Mul
 from tinyc.ops.pad import Pad
 from tinyc.ops.prelu import Prelu
 from tinyc.ops.reduce_extremum import ReduceExtremum
@@ -60,7 +61,7 @@ def graph_of(op: str, shapes: tuple[Shape, Shape], number: int) -> Graph:
         inputs = [tensor("a", shapes[0], 0.02, 5), tensor("b", shapes[1], 0.02, 5)]
         return one_node(op, Extremum(number % 2 == 0), inputs, 0.02, 5)
     inputs = [tensor("a", shapes[0], 0.0213, 3), tensor("b", shapes[1], 0.0317, -9)]
-    return one_node(op, Add() if op == "add" else Sub(), inputs, 0.0411, 5)
+    return one_node(op, {"add": Add(), "sub": Sub(), "mul": Mul()}[op], inputs, 0.0411, 5)
 
 
 def check(op: str, cases: list[tuple[Graph, list[dict[str, Array]]]], board_name: str) -> None:
@@ -80,7 +81,7 @@ def check(op: str, cases: list[tuple[Graph, list[dict[str, Array]]]], board_name
         assert cost.instructions == pytest.approx(executed, rel=0.12, abs=40)
 
 
-@pytest.mark.parametrize("op", ["add", "sub", "extremum"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "extremum"])
 @pytest.mark.parametrize("board_name", CORES)
 def test_equals_the_reference(board_name: str, op: str) -> None:
     """With either input at every end."""

@@ -64,7 +64,6 @@ BY_HAND = {
     "tc_batch_matmul_s8_dsp",
     "tc_conv2d_s16_dsp",
     "tc_depthwise_conv2d_s16_dsp",
-    "tc_mul_s8_dsp",
 }
 
 

@@ -16,12 +16,15 @@ from tests.ops.sanitized import sanitized
 from tinyc.emit.headers import with_included
 from tinyc.loops.expression import (
     AddProduct,
+    Centred,
     Element,
     Extreme,
+    HighSum,
     Nearest,
     Negative,
     Node,
     Number,
+    OneLess,
     Param,
     Plus,
     Real,
@@ -100,22 +103,29 @@ def meaning(node: Node | int, params: Mapping[str, int], inputs: list[np.ndarray
 
 
 def of_words(node: Node, params: Mapping[str, int], inputs: list[np.ndarray]) -> np.ndarray:
-    """What only expressions of words have."""
+    """What expressions of words have, or of high ones."""
     values = [meaning(each, params, inputs) for each in operands(node)]
     match node:
         case TableEntry():
-            return values[0].reshape(-1, 256)[np.arange(len(values[1])), 128 + values[1]]
+            value = values[0].reshape(-1, 256)[np.arange(len(values[1])), 128 + values[1]]
         case Number(number) | Real(number):
-            return np.array([number])
-        case Plus():
-            return values[0] + values[1]
+            value = np.array([number])
+        case Plus() | Centred():
+            value = values[0] + values[1]
+        case HighSum(twice=twice):
+            product = values[0] * values[1]
+            value = ((2 * product + 2**31 if twice else product) >> 32) + values[2]
+        case OneLess():
+            value = values[0] - (values[1] < 0)
         case Negative():
-            return np.minimum(values[0], 0)
+            value = np.minimum(values[0], 0)
         case Scaled(_, factor):
-            return values[0].astype(np.float32) * np.float32(factor.value)
+            value = values[0].astype(np.float32) * np.float32(factor.value)
         case Nearest(_, least):
-            return np.rint(np.where(values[0] > least.value, values[0], least.value)).astype(np.int64)
-    raise ValueError(node)
+            value = np.rint(np.where(values[0] > least.value, values[0], least.value)).astype(np.int64)
+        case _:
+            raise ValueError(node)
+    return np.asarray(value)
 
 
 def drawn_bytes(seed: int) -> Case:
@@ -154,6 +164,29 @@ def drawn(seed: int) -> Case:
     inputs = [rng.integers(-128, 128, size).astype(np.int8) for size in sizes]
     name = f"loop_{seed}"
     function = LoopFunction(name, "y", Saturate(total, shift), f"{name}_t", tuple(params), LoopLines((), count))
+    return Case(function, params, inputs, count)
+
+
+def drawn_products(seed: int) -> Case:
+    """Products of two inputs, of which the second may be one number, scaled by high words, or twice them."""
+    rng = np.random.default_rng(seed)
+    count, shift, one, twice = int(rng.integers(1, 70)), int(rng.integers(1, 17)), seed % 2 == 1, seed % 4 > 1
+    minus = {name: int(rng.integers(-127, 129)) for name in ("x0_minus", "x1_minus")}
+    params = {
+        **minus,
+        "start": int(rng.integers(-2000, 2000)),
+        "mult": int(rng.integers(2**30, 2**31)),
+        "add": int(rng.integers(-128, 128)) << shift,
+    }
+    minus0, minus1, start, mult, add = map(Param, params)
+    x0, x1 = Element(0), Centred(Element(1, one), minus1)
+    total = AddProduct(start, Centred(x0, minus0), x1)
+    if one:
+        total = AddProduct(AddProduct(start, x1, minus0), x0, x1)
+    root = Saturate(HighSum(total, mult, OneLess(add, total) if twice else add, twice), shift)
+    inputs = [rng.integers(-128, 128, size).astype(np.int8) for size in (count, 1 if one else count)]
+    name = f"products_{seed}"
+    function = LoopFunction(name, "y", root, f"{name}_t", tuple(params), LoopLines((), count))
     return Case(function, params, inputs, count)
 
 
@@ -214,7 +247,8 @@ def drawn_tables(seed: int) -> Case:
 
 
 CASES = [*map(drawn, range(60)), *map(drawn_bytes, range(60))]  # that every kind of core has
-FURTHER = [case for draw in (drawn_halves, drawn_words, drawn_floats, drawn_tables) for case in map(draw, range(24))]
+DRAWS = (drawn_products, drawn_halves, drawn_words, drawn_floats, drawn_tables)
+FURTHER = [case for draw in DRAWS for case in map(draw, range(24))]
 
 
 def takes(on: LoopCore, root: Node) -> bool:

@@ -46,19 +46,15 @@ class ProductRequantization:
     constants: ScalingConstants
 
     def fields(self, name: str) -> Fields:
-        """Those of the tc_matmul_requant_t called `name`."""
-        return {f"{name}.{field}": value for field, value in self.fields_with("blocks", "tc_matmul_blocks").items()}
+        """Those of the tc_matmul_requant_t called `name`, with the function that is made for the shift."""
+        blocks = f"tc_matmul_blocks{'_twice' * self.constants.sign}_{int(self.constants.shift[0])}"
+        return {f"{name}.{field}": value for field, value in {**self.numbers, "blocks": blocks}.items()}
 
-    def fields_with(self, name: str, family: str) -> Fields:
-        """Numbers, and under `name` the function of `family` that is made for the shift."""
+    @property
+    def numbers(self) -> Fields:
+        """All but the shift: from a sum s the product is that of s + start."""
         c = self.constants
-        function = f"{family}_twice" if c.sign else family
-        return {
-            "mult": int(c.mult[0]),
-            "add": int(c.add[0]),
-            "start": int(c.nudge[0]) >> int(c.scale[0]),
-            name: f"{function}_{int(c.shift[0])}",
-        }
+        return {"mult": int(c.mult[0]), "add": int(c.add[0]), "start": int(c.nudge[0]) >> int(c.scale[0])}
 
     @property
     def per_output(self) -> int:

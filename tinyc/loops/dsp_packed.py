@@ -105,8 +105,9 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     return asm
 
 
-def work(asm: Asm, elements: int, size: int = 1) -> Work:
-    """What a call executes. size: bytes of an element."""
+def work(asm: Asm, elements: int, root: Node) -> Work:
+    """What a call executes."""
+    size = packed_size(root)
     turns, rest = divmod(elements * size, _TURN)
     words, last = divmod(rest, _WORD)
     return asm.work() + turns * asm.work("turn") + words * asm.work("word") + last // size * asm.work("last")

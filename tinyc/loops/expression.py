@@ -68,6 +68,32 @@ class AddProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class Centred:
+    """An int8 and a number more, in 16 bits: less its zero point."""
+
+    x: Element
+    minus: Param
+
+
+@dataclass(frozen=True, slots=True)
+class HighSum:
+    """(x * factor >> 32) + add, in int32; twice: (2 * x * factor + 2^31 >> 32) + add."""
+
+    x: Node
+    factor: Param
+    add: Node
+    twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OneLess:
+    """start, less 1 where x is below 0; int32."""
+
+    start: Node
+    x: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Scaled:
     """x * factor in float32; x is int32 or float32."""
 
@@ -136,6 +162,9 @@ Node = (
     | Plus
     | Negative
     | AddProduct
+    | Centred
+    | HighSum
+    | OneLess
     | Scaled
     | Nearest
     | TableEntry
@@ -225,3 +254,17 @@ def has_words(root: Node) -> bool:
     return any(
         isinstance(node, Number | Real | Plus | Negative | Scaled | Nearest | TableEntry) for node in ordered(root)
     )
+
+
+def pair_of(root: Node) -> tuple[Centred, Centred] | None:
+    """The factors of products of two inputs that both depend on i, if there are such."""
+    for node in inner(root):
+        match node:
+            case AddProduct(_, Centred() as x, Centred() as factor) if moves(x) and moves(factor):
+                return x, factor
+    return None
+
+
+def is_twice(root: Node) -> bool:
+    """Whether twice a sum is scaled."""
+    return any(isinstance(node, HighSum) and node.twice for node in ordered(root))

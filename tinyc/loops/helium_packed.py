@@ -73,12 +73,9 @@ def _loop(root: Node) -> Asm:
     return asm
 
 
-def work(asm: Asm, elements: int, size: int = 1) -> Work:
-    """What a call executes; cycles are an upper bound for a Cortex-M55. Code without a loop has no units.
-
-    size: bytes of an element.
-    """
-    turns, rest = divmod(elements * size, VECTOR)
+def work(asm: Asm, elements: int, root: Node) -> Work:
+    """What a call executes; cycles are an upper bound for a Cortex-M55. Code without a loop has no units."""
+    turns, rest = divmod(elements * packed_size(root), VECTOR)
     return asm.work() + turns * asm.work("turn") + (rest > 0) * asm.work("some")
 
 

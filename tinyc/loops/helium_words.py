@@ -130,7 +130,7 @@ def code(root: Node, names: tuple[str, ...], _size: int = 0) -> Asm:
     return asm
 
 
-def work(asm: Asm, elements: int) -> Work:
+def work(asm: Asm, elements: int, _root: Node) -> Work:
     """What a call executes; cycles are an upper bound for a Cortex-M55."""
     return asm.work() + elements // _TURN * asm.work("turn") + (elements % _TURN > 0) * asm.work("some")
 

@@ -12,12 +12,15 @@ from tinyc.loops.expression import (
     TABLE_BYTES,
     TABLE_ZERO,
     AddProduct,
+    Centred,
     Element,
     Extreme,
+    HighSum,
     Nearest,
     Negative,
     Node,
     Number,
+    OneLess,
     Param,
     Plus,
     Real,
@@ -39,8 +42,10 @@ _NO_NAMES: Names = MappingProxyType({})
 
 
 def statements(root: Node) -> list[str]:
-    """What computes y[i]; of an expression of words, what is read more than once has a name."""
-    order = ordered(root) if has_words(root) else []
+    """What computes y[i]; of an expression of words or of high ones, what is read more than once has a name."""
+    order = ordered(root)
+    if not (has_words(root) or any(isinstance(node, HighSum) for node in order)):
+        order = []
     reads: Counter[Node] = Counter(each for node in order for each in operands(node) if not isinstance(each, _LEAVES))
     reads.update(node.x for node in order if isinstance(node, Negative | Nearest))  # which say it twice
     names: dict[Node, str] = {}
@@ -87,8 +92,15 @@ def text(node: Node | int, names: Names = _NO_NAMES) -> str:
 
 
 def _of_words(node: Node, of: Callable[[Node], str]) -> str:
-    """The value of a node that only expressions of words have."""
+    """The value of a node that expressions of words have, or of high ones."""
     match node:
+        case Centred(x, minus):
+            value = f"({of(x)} + {of(minus)})"
+        case HighSum(x, factor, add, twice):
+            product = f"(int64_t)({of(x)}) * {of(factor)}"
+            value = f"(int32_t)({f'(2 * {product} + 0x80000000)' if twice else product} >> 32) + {of(add)}"
+        case OneLess(start, x):
+            value = f"{of(start)} - ({of(x)} < 0)"
         case Real(number):
             value = f"{float_literal(number)}f"
         case Number(number):

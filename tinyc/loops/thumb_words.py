@@ -95,7 +95,7 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     return asm
 
 
-def work(asm: Asm, elements: int) -> Work:
+def work(asm: Asm, elements: int, _root: Node) -> Work:
     """What a call executes."""
     return asm.work() + elements // _TOGETHER * asm.work("turn") + elements % _TOGETHER * asm.work("last")
 

@@ -6,7 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyc.loops.expression import AddProduct, Element, Node, Number, Param, Saturate, before, inner, loads, moves
+from tinyc.loops.expression import (
+    AddProduct,
+    Centred,
+    Element,
+    HighSum,
+    Node,
+    Number,
+    OneLess,
+    Param,
+    Saturate,
+    before,
+    inner,
+    loads,
+    moves,
+)
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
 
@@ -32,13 +46,17 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
     asm.words("lw", ["t1", *homes.values()], "a0")
     for node in before(root):
-        assert isinstance(node, AddProduct)
-        assert isinstance(node.x, Element)
-        at = f"a{1 + node.x.number}"
-        asm.op("lb", at, f"0({at})")
-        asm.op("mul", at, at, homes[node.factor])
-        homes[node] = homes[node.start]
-        asm.op("add", homes[node], homes[node], at)
+        match node:
+            case Centred(x, minus):
+                homes[node] = _number(asm, x)
+                asm.op("add", homes[node], homes[node], homes[minus])
+            case AddProduct(start, x, factor):
+                product = _number(asm, x) if isinstance(x, Element) else homes[factor]
+                asm.op("mul", product, product, homes[factor if isinstance(x, Element) else x])
+                homes[node] = homes[start]
+                asm.op("add", homes[node], homes[node], product)
+            case _:
+                raise ValueError(f"{node} is not computed before a loop")
     asm.op("csrwi", "vxrm", "2")  # down
     with asm.loop("turn", "turn", aligned=False, of_call=True):
         asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
@@ -57,6 +75,13 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     return asm
 
 
+def _number(asm: RiscvAsm, load: Element) -> str:
+    """The register with an input that is one number, in place of its address."""
+    register = f"a{1 + load.number}"
+    asm.op("lb", register, f"0({register})")
+    return register
+
+
 def next_turn(asm: RiscvAsm, sizes: Mapping[str, int]) -> None:
     """The end of a turn: inputs and output go on by its t0 elements. sizes: bytes of those of each pointer."""
     for size in sorted({*sizes.values()}):
@@ -68,18 +93,34 @@ def next_turn(asm: RiscvAsm, sizes: Mapping[str, int]) -> None:
     asm.branch("bnez", "turn", "t1")
 
 
-def work(asm: RiscvAsm, elements: int) -> Work:
+def work(asm: RiscvAsm, elements: int, _root: Node) -> Work:
     """What a call executes with registers of 128 bits."""
     return asm.work() + -(-elements // LANES) * asm.work("turn")
 
 
 def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> None:
     match node:
+        case Centred(x, minus):
+            places[node] = places[x]
+            asm.op("vadd.vx", places[x], places[x], places[minus])
         case AddProduct(start, x, factor):
             if not moves(start):
                 asm.op("vmv.v.x", _SUM, places[start])
             places[node] = _SUM
-            asm.op("vmacc.vx", _SUM, places[factor], places[x])
+            asm.op("vmacc.vv" if moves(factor) else "vmacc.vx", _SUM, places[factor], places[x])
+        case OneLess(start, x):  # in the place of an input
+            places[node] = _WIDE[0]
+            asm.op("vsra.vi", _WIDE[0], places[x], "31")
+            asm.op("vadd.vx", _WIDE[0], _WIDE[0], places[start])
+        case HighSum(x, factor, add, twice):
+            places[node] = places[x]
+            if twice:
+                asm.op("csrwi", "vxrm", "0")  # halves up
+                asm.op("vsmul.vx", places[x], places[x], places[factor])
+                asm.op("csrwi", "vxrm", "2")
+            else:
+                asm.op("vmulh.vx", places[x], places[x], places[factor])
+            asm.op("vadd.vv" if moves(add) else "vadd.vx", places[x], places[x], places[add])
         case Saturate(x):
             places[node] = places[x]
             saturate(asm, node, places[x], places)

@@ -41,9 +41,9 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     return asm
 
 
-def work(asm: RiscvAsm, elements: int, size: int = 1) -> Work:
-    """What a call executes with registers of 128 bits. size: bytes of an element."""
-    return asm.work() + -(-elements * size // LANES) * asm.work("turn")
+def work(asm: RiscvAsm, elements: int, root: Node) -> Work:
+    """What a call executes with registers of 128 bits."""
+    return asm.work() + -(-elements * packed_size(root) // LANES) * asm.work("turn")
 
 
 def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> str:

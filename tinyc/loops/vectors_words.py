@@ -74,7 +74,7 @@ def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
     return asm
 
 
-def work(asm: RiscvAsm, elements: int) -> Work:
+def work(asm: RiscvAsm, elements: int, _root: Node) -> Work:
     """What a call executes with registers of 128 bits."""
     return asm.work() + -(-elements // LANES) * asm.work("turn")
 

@@ -27,7 +27,7 @@ from tinyc.loops import (
     vectors_packed,
     vectors_words,
 )
-from tinyc.loops.expression import Node, has_words, is_packed, loads, numbers, packed_size, result_type
+from tinyc.loops.expression import Node, has_words, is_packed, loads, numbers, result_type
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
 from tinyc.machine.assembly import Assembly
 from tinyc.machine.cores import Core
@@ -59,8 +59,11 @@ class LoopCore:
 
     def work(self, loop: LoopFunction, asm: Assembly) -> Work:
         """What a call executes of a line's code."""
-        size = packed_size(loop.root)
-        executed: Work = self.module(loop.root).work(asm, loop.lines.size, *([size] if size > 1 else []))
+        return self.executed(loop, asm, loop.lines.size)
+
+    def executed(self, loop: LoopFunction, asm: Assembly, elements: int) -> Work:
+        """What the code executes for so many elements."""
+        executed: Work = self.module(loop.root).work(asm, elements, loop.root)
         return executed
 
     def macro(self, root: Node) -> str:

@@ -90,7 +90,7 @@ def _cost(site: Site, plain: Cost, runs: Mapping[int, int], how: tuple[str, str,
     copied = sum(count * (each["run"] + each["byte"] * size) for size, count in runs.items())
     work = Work(0, 0)
     for size, count in runs.items():
-        work += count * (on.module(loop.root).work(asm, size) + LINE)
+        work += count * (on.executed(loop, asm, size) + LINE)
     code = WrittenCode(("tc_copied", ending), asm.code_bytes)
     instructions = plain.instructions + round(on.share * work.instructions - SCALE[kind] * copied)
     cycles = plain.cycles + round(on.share * work.cycles - SCALE[kind] * copied * 1.5)

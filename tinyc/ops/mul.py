@@ -14,13 +14,13 @@ from tinyc.base.numerics import Numerics, Rounding
 from tinyc.base.requantize import quantize_multiplier, requantize
 from tinyc.ir.graph import NUMPY_DTYPE, Array, DType
 from tinyc.kernel.float32 import Float32
-from tinyc.kernel.kernel import Call, Const, Cost, Kernel, Offer, Once, Refused, Struct
+from tinyc.kernel.kernel import Call, Const, Kernel, Offer, Once, Refused, Struct
 from tinyc.kernel.site import Site, elementwise
 from tinyc.kernels import matmul
-from tinyc.kernels.mve import mul as mve
+from tinyc.loops.expression import AddProduct, Centred, Element, HighSum, Node, OneLess, Param, Saturate
+from tinyc.loops.written import DSP, HELIUM, VECTORS, LoopCore, LoopFunction
 from tinyc.ops.batched import Batched, Gradients, active, reduced
 from tinyc.ops.binary import (
-    LOOPS,
     NUMBER_KERNELS,
     Binary,
     arguments,
@@ -30,8 +30,8 @@ from tinyc.ops.binary import (
     is_any_s16,
     is_s8,
     is_s16,
+    lines_of,
     loop_fields,
-    loops,
     pair_kernel,
 )
 from tinyc.ops.op import Observed, Op, SomeNodes, Trait, same_channels
@@ -189,58 +189,58 @@ def _requantization(p: Product) -> matmul.ProductRequantization | None:
     return matmul.requantization_of(matmul.ProductScaling(1, p.x0_zero, p.x1_zero, mult, shift, rounding, p.y_zero))
 
 
-def offer_mve(site: Site, p: Product) -> Offer | Refused:
-    """tc_mul_s8_mve: a function for each shift."""
-    requant = _requantization(p)
-    if requant is None:
-        return Refused(_ASKS)
-    nest, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
-    size, c = nest[-1].size, requant.constants
-    line = mve.MulLine(int(c.shift[0]), bool(c.sign), swapped or nest[-1].step1 == 0)
-    cost = mve.cost(line, size, site.y().elements // size)
-    return Offer(0, cost, Once(lambda: _lower_vectors(site, p, requant, swapped)[0]), Once(lambda: mve.special(line)))
+_FIELDS = ("x0_minus", "x1_minus", "start", "mult", "add")
+_STRUCT = "tc_product_s8_t"
 
 
-def offer_dsp(site: Site, p: Product) -> Offer | Refused:
-    """tc_mul_s8_dsp: four elements at a time."""
-    requant = _requantization(p)
-    if requant is None:
-        return Refused(_ASKS)
-    nest, swapped = loops(site.x(0).shape, site.x(1).shape), _swaps(site)
-    per_element = 5.1 if nest[-1].step1 == 0 or swapped else 6.1
-    if requant.constants.sign:
-        per_element *= 1.25
-    size = nest[-1].size
-    executed = (per_element * (size & ~3) + 12 * (size & 3) + 52) * (site.y().elements // size)
-    return Offer(0, Cost(round(executed), 600, 0), Once(lambda: _lower_dsp(site, p, requant, swapped)))
+def _loop(site: Site, requant: matmul.ProductRequantization, ending: str) -> LoopFunction:
+    (lines, _), c = lines_of(site), requant.constants
+    twice, shift = c.sign, int(c.shift[0])
+    minus0, minus1, start, mult, add = map(Param, _FIELDS)
+    x0, x1 = Element(0), Centred(Element(1, lines.one), minus1)
+    if lines.one:  # what it gives to all elements comes first
+        total: Node = AddProduct(AddProduct(start, x1, minus0), x0, x1)
+    else:
+        total = AddProduct(start, Centred(x0, minus0), x1)
+    root = Saturate(HighSum(total, mult, OneLess(add, total) if twice else add, twice), shift)
+    product = f"(x0[i] + x0_minus) * (x1[{'0' if lines.one else 'i'}] + x1_minus) + start"
+    says = f"y[i] = saturate((({product}) * mult >> 32) + add >> {shift}) to int8; y may be x0 or x1."
+    if twice:
+        says = f"As without `twice`, of 2 * sum, rounded, and 1 less below 0: >> {shift}. y may be x0 or x1."
+    name = f"tc_mul_s8_{ending}{'_one' * lines.one}{'_twice' * twice}_{shift}"
+    return LoopFunction(name, says, root, _STRUCT, _FIELDS, lines)
 
 
-def _swaps(site: Site) -> bool:
-    """Whether x0 repeats along the lines: the input that does comes second."""
-    return loops(site.x(0).shape, site.x(1).shape)[-1].step0 == 0
-
-
-def _lower_dsp(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> Call:
-    call, lines = _lower_vectors(site, p, requant, swapped)
-    assert call.params is not None
-    fields = requant.fields_with("line", f"tc_mul_{lines}")
-    return Call(call.args, Struct(call.params.ctype, {**call.params.fields, "line": fields["line"]}))
-
-
-def _lower_vectors(site: Site, p: Product, requant: matmul.ProductRequantization, swapped: bool) -> tuple[Call, str]:
-    """The call with all fields but `line`, and what its lines are."""
-    fields = loop_fields(site)
-    first, second = ("b", "a") if swapped else ("a", "b")
-    steps = {f"{to}{k}": fields[f"{of}{k}"] for k in range(LOOPS) for to, of in (("a", first), ("b", second))}
-    sizes = {f"n{k}": fields[f"n{k}"] for k in range(LOOPS)}
-    zeros = {"x0_zero": p.x1_zero, "x1_zero": p.x0_zero} if swapped else {"x0_zero": p.x0_zero, "x1_zero": p.x1_zero}
-    steps.pop("a3")
-    lines = "number" if steps.pop("b3") == 0 else "pairs"
+def _lower_loop(site: Site, p: Product, requant: matmul.ProductRequantization) -> Call:
+    """The call of a line's function, or of the one that calls it."""
+    lines, swaps = lines_of(site)
     params, x0, x1, y = arguments(site)
-    args = (params, x1, x0, y) if swapped else (params, x0, x1, y)
-    numbers = requant.fields_with("line", "")
-    numbers.pop("line")
-    return Call(args, Struct("tc_mul_s8_dsp_t", sizes | steps | zeros | numbers)), lines
+    minus = (-p.x1_zero, -p.x0_zero) if swaps else (-p.x0_zero, -p.x1_zero)
+    numbers = {"x0_minus": minus[0], "x1_minus": minus[1], **requant.numbers}
+    fields = {"n": lines.size, **{name: numbers[name] for name in _FIELDS}}
+    return Call((params, x1, x0, y) if swaps else (params, x0, x1, y), Struct(_STRUCT, fields))
+
+
+def _loop_kernel(on: LoopCore, ending: str) -> Kernel:
+    """A loop for every layer with the same shift, in the instructions of a kind of core."""
+
+    def offer(site: Site, p: Product) -> Offer | Refused:
+        requant = _requantization(p)
+        if requant is None:
+            return Refused(_ASKS)
+        loop = _loop(site, requant, ending)
+        call, special = Once(lambda: _lower_loop(site, p, requant)), Once(lambda: loop.written(on, site.core))
+        return Offer(0, loop.cost(on, site.core), call, special)
+
+    return Kernel(
+        f"tc_mul_s8_{ending}",
+        offer,
+        isa=on.isa,
+        when=(is_s8, few_loops),
+        asks=_ASKS,
+        inplace=(0, 1),
+        written=True,
+    )
 
 
 def backward(a: Mul, inputs: Sequence[Array], y: Array, dy: Array) -> Gradients:
@@ -259,24 +259,9 @@ OP = Op(
     quant_out=(Observed(),),
     kernels=(
         *NUMBER_KERNELS,
-        Kernel(
-            mve.NAME,
-            offer_mve,
-            isa=frozenset({"mve"}),
-            when=(is_s8, few_loops),
-            asks=_ASKS,
-            inplace=(0, 1),
-            written=True,
-        ),
-        Kernel(
-            "tc_mul_s8_dsp",
-            offer_dsp,
-            isa=frozenset({"dsp"}),
-            when=(is_s8, few_loops),
-            asks=_ASKS,
-            inplace=(0, 1),
-            header="tc_mul_lines.h",
-        ),
+        _loop_kernel(HELIUM, "mve"),
+        _loop_kernel(DSP, "dsp"),
+        _loop_kernel(VECTORS, "rvv"),
         pair_kernel("tc_mul_s8", lower_integer, is_s8, is_integer),
         pair_kernel("tc_mul_s16", lower_integer, is_narrow_s16),
         pair_kernel("tc_mul_wide_s16", lower_wide, is_wide_s16),
