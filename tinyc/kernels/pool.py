@@ -7,11 +7,11 @@ from math import ceil
 from typing import NamedTuple
 
 from tinyc.kernel.counted import Units, counted_each
-from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel
+from tinyc.kernel.kernel import Call, Cost, Fetches, In, Out, SpecializedKernel, writing
 from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.machine.cores import Core
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _MOST_PIXELS = 255  # sums of int8 that fit int16: 255 * 128 < 2^15
 _TURN = 8  # pixels per turn of the loop, or less
@@ -30,8 +30,7 @@ def global_pool(
 
     finish: C statements that turn int32_t `sum` into the output value, in `sum`.
     """
-    function, _ = _function(pixels, channels, finish, core)
-    return function.named(f"{family}_{pixels}x{channels}", *includes)
+    return _function(pixels, channels, finish, core).named(f"{family}_{pixels}x{channels}", *includes)
 
 
 def global_pool_call() -> Call:
@@ -62,15 +61,14 @@ def finish_work(family: str, site: Site) -> Work:
 
 def sums_of(pixels: int, channels: int, core: Core) -> GlobalSums:
     """Of the function `global_pool`."""
-    function, executed = _function(pixels, channels, "", core)
+    function, executed = writing(_sums_function, pixels, channels, core)
     summed, single = channels // 8 * executed, channels % 8
     units = {"summed": summed.instructions, "single": single * pixels, "channel": channels}
-    return GlobalSums(summed, units, 4 * function.text.count("\\n") + 120)
+    return GlobalSums(summed, units, 4 * function.lines + 120)
 
 
-def _function(pixels: int, channels: int, finish: str, core: Core) -> tuple[LayerFunction, Work]:
-    """The function, and the instructions of a call for eight channels."""
-    fast, executed = _sums_function(pixels, channels, core)
+def _function(pixels: int, channels: int, finish: str, core: Core) -> LayerFunction:
+    fast, _ = writing(_sums_function, pixels, channels, core)
     contract = f"/* The average of {pixels} pixels of {channels} channels: x [pixels][channels] -> y [channels]. */"
     twin = f"""static void @_sums(const int8_t *x, int32_t *sums)
 {{
@@ -103,7 +101,7 @@ static void @(const int8_t *x, int8_t *y)
         y[c] = @_finish(sum);
     }}
 }}"""
-    return LayerFunction(contract, fast, twin, driver), executed
+    return LayerFunction(contract, fast.text, twin, driver)
 
 
 def finish_text(finish: str, how: str = "inline") -> str:
@@ -116,8 +114,8 @@ def finish_text(finish: str, how: str = "inline") -> str:
 }}"""
 
 
-def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
-    """`@_sums(x, sums)`: int32 sums of eight channels."""
+def _sums_function(pixels: int, channels: int, core: Core) -> tuple[Naked, Work]:
+    """`@_sums(x, sums)`: int32 sums of eight channels; and what a call executes."""
     asm = Asm(core)
     asm.save("{r4-r8, lr}")
     asm.note("sums of two channels in a word")
@@ -127,7 +125,7 @@ def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
     asm.constant("r8", pixels // turn)
     with asm.loop("turn", pixels // turn):
         for _ in range(turn):
-            _pixel(asm, channels)
+            asm.piece(_pixel, channels)
         asm.count_down("r8", "", "turn")
     asm.note("store, as int32")
     for even, odd in (("r4", "r5"), ("r6", "r7")):
@@ -137,7 +135,8 @@ def _sums_function(pixels: int, channels: int, core: Core) -> tuple[str, Work]:
         asm.op("asr", odd, odd, "#16")
         asm.op("stm", "r1!", f"{{r2, r3, {even}, {odd}}}")
     asm.restore()
-    return naked_function("@_sums", ("const int8_t *x", "int32_t *sums"), asm), asm.work() + 1
+    asm.reorder()
+    return Naked("@_sums", ("const int8_t *x", "int32_t *sums"), asm), asm.work() + 1
 
 
 def _pixel(asm: Asm, channels: int) -> None:

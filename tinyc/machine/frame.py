@@ -29,3 +29,8 @@ class Frame:
     def at(self, name: str) -> str:
         """The operand of a load or store."""
         return f"[sp, #{self._places[name]}]" if self._places[name] else self._first
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Every word's name and operand."""
+        return tuple((name, self.at(name)) for name in self._places)

@@ -518,6 +518,14 @@ class Naked:
     def code_bytes(self) -> int:
         return self._asm.code_bytes
 
+    @property
+    def lines(self) -> int:
+        """Of assembly in the text."""
+        self._asm.reorder()
+        labels = [item for item in self._asm.items if isinstance(item, Label)]
+        notes = sum(isinstance(item, Note) for item in self._asm.items)
+        return 1 + len(self._asm.items) - notes + sum(label.aligned for label in labels)  # the first is the directive
+
     @functools.cached_property
     def inner_loop_bytes(self) -> int:
         """Of the largest loop that holds no other."""

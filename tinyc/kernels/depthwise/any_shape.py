@@ -256,35 +256,8 @@ class _Writer:
         asm.op("ldm", "r0!", "{" + ", ".join(ACC[0]) + "}")
         for k in range(layer.k_h):
             asm.op("ldr", "r14", self.frame.at(f"row{k}"))
-            asm.op("vmov", "r12", _Spills.at)
-            asm.op("add", "r14", "r14", "r12")
-            held = -1
-            for tap in layer.taps:
-                if tap != held:
-                    self._column(tap)
-                asm.op("ldrd", *WEIGHTS, "[r0], #8")
-                asm.piece(multiply, 0, 1)
-                held = tap + layer.stride
-                self._column(held)
-                asm.piece(multiply, 1, 1)
+            asm.piece(_kernel_row, layer.taps, layer.stride, self.frame.at("zero"))
         self._finish()
-
-    def _column(self, at: int) -> None:
-        """A column's channels to two registers."""
-        asm = self.asm
-        if at == 0:
-            asm.op("ite", "pl")
-            asm.op("ldrpl", EVEN, "[r14]")
-            asm.op("ldrmi", EVEN, self.frame.at("zero"))
-        elif at < self.layer.last:
-            asm.op("vmov", ODD, _Spills.columns(at))
-            asm.op("ldr", EVEN, f"[r14, {ODD}]")
-        else:
-            asm.op("vmov", ODD, _Spills.last)
-            asm.op("ite", "lo")
-            asm.op("ldrlo", EVEN, f"[r14, {ODD}]")
-            asm.op("movhs", EVEN, ODD)  # of 16 bits, so that what follows is aligned again
-        asm.piece(unpack_column)
 
     def _finish(self) -> None:
         """Leaves the outputs of the channel behind these in r14."""
@@ -301,6 +274,38 @@ class _Writer:
                 asm.op("vmov", "r12", _Spills.columns(1))
             asm.op("strb", second, "[r14, r12]")
             asm.op("strb", first, "[r14], #1")
+
+
+def _kernel_row(asm: Asm, taps: tuple[int, ...], stride: int, zero: str) -> None:
+    """The products of a kernel row at r14. taps: its columns in the order of use. zero: where zero points are."""
+    asm.op("vmov", "r12", _Spills.at)
+    asm.op("add", "r14", "r14", "r12")
+    held, last = -1, stride + _COLUMNS - 1
+    for tap in taps:
+        if tap != held:
+            _column(asm, tap, last, zero)
+        asm.op("ldrd", *WEIGHTS, "[r0], #8")
+        asm.piece(multiply, 0, 1)
+        held = tap + stride
+        _column(asm, held, last, zero)
+        asm.piece(multiply, 1, 1)
+
+
+def _column(asm: Asm, at: int, last: int, zero: str) -> None:
+    """A column's channels to two registers. last: the last one of a pair of pixels."""
+    if at == 0:
+        asm.op("ite", "pl")
+        asm.op("ldrpl", EVEN, "[r14]")
+        asm.op("ldrmi", EVEN, zero)
+    elif at < last:
+        asm.op("vmov", ODD, _Spills.columns(at))
+        asm.op("ldr", EVEN, f"[r14, {ODD}]")
+    else:
+        asm.op("vmov", ODD, _Spills.last)
+        asm.op("ite", "lo")
+        asm.op("ldrlo", EVEN, f"[r14, {ODD}]")
+        asm.op("movhs", EVEN, ODD)  # of 16 bits, so that what follows is aligned again
+    asm.piece(unpack_column)
 
 
 def _written(layer: AnyDepthwise) -> tuple[Naked, AnyWork]:

@@ -13,6 +13,7 @@ of the first pixel.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,12 +92,12 @@ class DirectLayer:
         return group_words(self.k_h * self.k_w, self.requant)
 
     @property
-    def chains(self) -> list[list[int]]:
+    def chains(self) -> tuple[tuple[int, ...], ...]:
         """The columns of a kernel row in the order of use."""
         step, uneven = divmod(self.stride, self.dilation)
         if uneven or step >= self.k_w:
-            return [[tap] for tap in range(self.k_w)]
-        return [list(range(start, self.k_w, step)) for start in range(step)]
+            return tuple((tap,) for tap in range(self.k_w))
+        return tuple(tuple(range(start, self.k_w, step)) for start in range(step))
 
     @property
     def taps(self) -> list[int]:
@@ -113,6 +114,17 @@ class DirectLayer:
         """Pairs of pixels at the left, and whole pairs from which on the right, leave the image."""
         inside = [first // 2 for first in range(0, self.out_w - 1, 2) if not self.outside(first, 2)]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+class KernelRow(NamedTuple):
+    """What the products of a kernel row depend on, of a DirectLayer."""
+
+    chains: tuple[tuple[int, ...], ...]
+    dilation: int
+    stride: int
+    in_c: int
+    times: int
+    x_zero: int
 
 
 class _Writer:
@@ -196,32 +208,12 @@ class _Writer:
         asm.op("ldm", "r0", "{" + ", ".join(ACC[1]) + "}")
         asm.op("ldm", "r0!", "{" + ", ".join(ACC[0]) + "}")
         outside = layer.outside(first, pixels)
+        row = KernelRow(layer.chains, layer.dilation, layer.stride, layer.in_c, layer.times, layer.x_zero)
         for k in range(layer.k_h):
             asm.op("ldr", "r14", self.frame.at(f"row{k}"))
-            for chain in layer.chains:
-                self._column(chain[0] * layer.dilation, outside)
-                for tap in chain:
-                    asm.op("ldrd", *WEIGHTS, "[r0], #8")
-                    asm.piece(multiply, 0, layer.times)
-                    if pixels == 2:
-                        self._column(tap * layer.dilation + layer.stride, outside)
-                        asm.piece(multiply, 1, layer.times)
-                    elif tap != chain[-1]:
-                        self._column(tap * layer.dilation + layer.stride, outside)
-            asm.add("r14", "r14", 2 * layer.stride * layer.in_c, "r9")
+            asm.piece(_kernel_row, row, pixels, outside)
             asm.op("str", "r14", self.frame.at(f"row{k}"))
         self._finish(pixels)
-
-    def _column(self, at: int, outside: frozenset[int]) -> None:
-        """A column's channels to two registers."""
-        layer, asm = self.layer, self.asm
-        if at in outside:
-            asm.piece(_outside, layer.x_zero, layer.times)
-            return
-        load, two = {1: ("ldr", True), 2: ("ldrh", True)}.get(layer.times, ("ldrsb", False))
-        asm.op(load, EVEN, f"[r14, #{at * layer.in_c}]")
-        if two:
-            asm.piece(unpack_column)
 
     def _finish(self, pixels: int) -> None:
         layer, asm, requant = self.layer, self.asm, self.layer.requant
@@ -237,6 +229,31 @@ class _Writer:
         asm.add("r14", "r14", pixels * layer.out_c, "r9")
         asm.op("str", "r14", self.frame.at("y"))
         asm.add("r0", "r0", -4 * layer.group_words, "r9")
+
+
+def _kernel_row(asm: Asm, row: KernelRow, pixels: int, outside: frozenset[int]) -> None:
+    """The products of a kernel row at r14, which moves on by two pixels."""
+    for chain in row.chains:
+        _column(asm, row, chain[0] * row.dilation, outside)
+        for tap in chain:
+            asm.op("ldrd", *WEIGHTS, "[r0], #8")
+            asm.piece(multiply, 0, row.times)
+            if pixels == 2 or tap != chain[-1]:
+                _column(asm, row, tap * row.dilation + row.stride, outside)
+            if pixels == 2:
+                asm.piece(multiply, 1, row.times)
+    asm.add("r14", "r14", 2 * row.stride * row.in_c, "r9")
+
+
+def _column(asm: Asm, row: KernelRow, at: int, outside: frozenset[int]) -> None:
+    """A column's channels to two registers."""
+    if at in outside:
+        asm.piece(_outside, row.x_zero, row.times)
+        return
+    load, two = {1: ("ldr", True), 2: ("ldrh", True)}.get(row.times, ("ldrsb", False))
+    asm.op(load, EVEN, f"[r14, #{at * row.in_c}]")
+    if two:
+        asm.piece(unpack_column)
 
 
 def _outside(asm: Asm, x_zero: int, times: int) -> None:

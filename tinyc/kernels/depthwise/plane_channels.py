@@ -76,7 +76,9 @@ class ChannelWriter:
         layer, asm, frame = self.layer, self.asm, self.frame
         asm.note("the channels of the planes, one by one")
         counts = tuple(count // layer.turn for count in (layer.last_band, layer.band)) if self._turns_vary else ()
-        asm.piece(_enter_channels, bool(layer.rest and layer.groups > 1), layer.group, layer.bands == 1, counts)
+        asm.piece(_enter_channels, bool(layer.rest and layer.groups > 1), layer.group, layer.bands == 1)
+        if counts:
+            asm.piece(_turns_of_band, *counts)
         with asm.loop("channel", layer.channels * layer.bands, aligned=False, of_call=True):
             if layer.resident:
                 self._resident_channel()
@@ -197,9 +199,9 @@ class ChannelWriter:
             asm.op("stm", "r9!", "{" + ", ".join(registers) + "}")
 
 
-def _enter_channels(asm: Asm, shares: bool, group: int, whole: bool, counts: tuple[int, ...]) -> None:
+def _enter_channels(asm: Asm, shares: bool, group: int, whole: bool) -> None:
     """The frame for the channels of a group. shares: the last one has channels of that before. whole: there is one
-    band. counts: turns of the loop over the rows of the last band, and of others, where they differ."""
+    band."""
     asm.op("ldr", "r4", place("scratch"))
     if shares:
         asm.op("ldrd", "r6", "r5", place("count"))
@@ -209,13 +211,16 @@ def _enter_channels(asm: Asm, shares: bool, group: int, whole: bool, counts: tup
     asm.op("ldr", "r5", place("y" if whole else "y_band"))
     asm.op("strd", "r4", "r5", place("plane"))
     asm.op("str", "r6", place("channel"))
-    if counts:
-        asm.op("ldr", "r4", place("bands"))
-        asm.op("cmp", "r4", "#1")
-        asm.op("ite", "eq")
-        asm.op("moveq", "r4", f"#{counts[0]}")
-        asm.op("movne", "r4", f"#{counts[1]}")
-        asm.op("str", "r4", place("turns"))
+
+
+def _turns_of_band(asm: Asm, last: int, other: int) -> None:
+    """To the frame: turns of the loop over the rows of the last band, or of another."""
+    asm.op("ldr", "r4", place("bands"))
+    asm.op("cmp", "r4", "#1")
+    asm.op("ite", "eq")
+    asm.op("moveq", "r4", f"#{last}")
+    asm.op("movne", "r4", f"#{other}")
+    asm.op("str", "r4", place("turns"))
 
 
 def _begin_channel(asm: Asm, pitch: int) -> None:

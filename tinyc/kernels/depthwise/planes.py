@@ -65,9 +65,7 @@ class _Writer(ChannelWriter):
         below = layer.plane_rows - layer.pad_top - layer.real_rows
         if layer.pad_top or below:
             asm.note("rows of padding in the planes")
-            asm.op("sxtb16", "r4", "r4")
-            for register in ("r5", "r6", "r7", "r8", "r9", "r10", "r11"):
-                asm.op("mov", register, "r4")
+            asm.piece(_pad_values)
         self._fill(layer.pad_top)
         if below:
             Cursor(asm, "r3", 0, 0).move(layer.real_rows * layer.plane_row)
@@ -84,8 +82,7 @@ class _Writer(ChannelWriter):
                 asm.op("stm", "r3!", "{r4-r11}")
                 asm.count_down("r12", "", label, "bne")
         else:
-            for _ in range(turns):
-                self.asm.op("stm", "r3!", "{r4-r11}")
+            self.asm.piece(_filled, "r3", turns)
         if rest:  # planes of two channels
             self.asm.op("stm", "r3!", "{r4-r7}")
 
@@ -97,18 +94,11 @@ class _Writer(ChannelWriter):
         asm.op("ldr", "r2", frame.at("groups"))
         asm.op("subs", "r2", "r2", "#1")
         asm.leave("beq.w", "done")
-        asm.op("str", "r2", frame.at("groups"))
-        asm.op("ldrd", "r3", "r4", frame.at("x"))
-        asm.op("add", "r3", "r3", f"#{layer.group}")
-        asm.op("add", "r4", "r4", f"#{layer.group}")
+        asm.piece(_begin_group, layer.group)
         if layer.rest:
-            # The last group loads as many channels, those that end with the last, and uses `rest` of them.
             asm.op("cmp", "r2", "#1")
             asm.branch("bne", "full", taken=layer.groups - 2)
-            asm.op("sub", "r3", "r3", f"#{layer.group - layer.rest}")
-            asm.op("mov", "r5", f"#{layer.rest}")
-            asm.constant("r6", (layer.group - layer.rest) * layer.pitch)
-            asm.op("strd", "r5", "r6", frame.at("count"))
+            asm.piece(_share_group, layer.group, layer.rest, layer.pitch)
             asm.label("full")
         asm.op("strd", "r3", "r4", frame.at("x"))
         asm.branch("b.w", "group")
@@ -169,11 +159,7 @@ class _Writer(ChannelWriter):
             asm.op("ldr", "r4", frame.at("bands"))
             asm.op("subs", "r4", "r4", "#1")
             asm.leave("beq.w", "bands_done")
-            asm.op("str", "r4", frame.at("bands"))
-            asm.op("ldrd", "r4", "r5", frame.at("y_band"))
-            Cursor(asm, "r4", 0, 0).move(layer.band * layer.out_row)
-            asm.op("str", "r4", frame.at("y_band"))
-            asm.op("str", "r5", frame.at("stream"))
+            asm.piece(_begin_band, layer.band * layer.out_row)
             self._carry()
             asm.constant("r14", layer.fresh)
             asm.branch("b.w", "band")
@@ -245,26 +231,68 @@ def _arguments(asm: Asm, by_rows: bool, groups: int, shared: int) -> None:
         asm.op("strd", "r5", "r6", place("count"))
 
 
+def _pad_values(asm: Asm) -> None:
+    """Zero points as int16 to r4 ... r11; r4: four of them as int8."""
+    asm.op("sxtb16", "r4", "r4")
+    for register in ("r5", "r6", "r7", "r8", "r9", "r10", "r11"):
+        asm.op("mov", register, "r4")
+
+
+def _begin_group(asm: Asm, group: int) -> None:
+    """The frame's number of groups, in r2, and pointers go on to the next group; r3: x, r4: y."""
+    asm.op("str", "r2", place("groups"))
+    asm.op("ldrd", "r3", "r4", place("x"))
+    asm.op("add", "r3", "r3", f"#{group}")
+    asm.op("add", "r4", "r4", f"#{group}")
+
+
+def _share_group(asm: Asm, group: int, rest: int, pitch: int) -> None:
+    """The last group loads as many channels, those that end with the last, and uses `rest` of them."""
+    asm.op("sub", "r3", "r3", f"#{group - rest}")
+    asm.op("mov", "r5", f"#{rest}")
+    asm.constant("r6", (group - rest) * pitch)
+    asm.op("strd", "r5", "r6", place("count"))
+
+
+def _begin_band(asm: Asm, band_bytes: int) -> None:
+    """The frame's number of bands, in r4, and outputs go on to the next band."""
+    asm.op("str", "r4", place("bands"))
+    asm.op("ldrd", "r4", "r5", place("y_band"))
+    Cursor(asm, "r4", 0, 0).move(band_bytes)
+    asm.op("str", "r4", place("y_band"))
+    asm.op("str", "r5", place("stream"))
+
+
 def _enter_bands(asm: Asm, pad_top: int, bands: int, plane_rows: int) -> None:
     """The frame for the bands of a group; r1: planes, r14: rows of the first band."""
-    asm.op("ldr", "r5", place("x"))
-    asm.op("mvn", "r4", f"#{pad_top - 1}") if pad_top else asm.op("mov", "r4", "#0")
-    asm.op("strd", "r4", "r5", place("row"))
-    asm.op("ldr", "r4", place("y"))
-    asm.op("ldr", "r5", place("stream"))
-    asm.op("strd", "r4", "r5", place("y_band"))
+    asm.piece(_first_band, pad_top)
     asm.constant("r4", bands)
     asm.op("str", "r4", place("bands"))
     asm.op("ldr", "r1", place("scratch"))
     asm.constant("r14", plane_rows)
 
 
+def _first_band(asm: Asm, pad_top: int) -> None:
+    """Where the first band is read and written."""
+    asm.op("ldr", "r5", place("x"))
+    asm.op("mvn", "r4", f"#{pad_top - 1}") if pad_top else asm.op("mov", "r4", "#0")
+    asm.op("strd", "r4", "r5", place("row"))
+    asm.op("ldr", "r4", place("y"))
+    asm.op("ldr", "r5", place("stream"))
+    asm.op("strd", "r4", "r5", place("y_band"))
+
+
 def _padded(asm: Asm, vectors: int) -> None:
     """A plane row at r1, of so many times 32 bytes, gets what r3 has."""
     for register in ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"):
         asm.op("mov", register, "r3")
+    asm.piece(_filled, "r1", vectors)
+
+
+def _filled(asm: Asm, pointer: str, vectors: int) -> None:
+    """So many times 32 bytes at a register, which moves on, get what r4 ... r11 have."""
     for _ in range(vectors):
-        asm.op("stm", "r1!", "{r4-r11}")
+        asm.op("stm", f"{pointer}!", "{r4-r11}")
 
 
 def _carried(asm: Asm, vectors: int) -> None:
@@ -296,17 +324,21 @@ def _unpack_block(
             asm.op("ldr" if four else "ldrh", loaded[i], x.at(places[0] + i * steps[0]))
     pairs = asm.piece(_paired, tuple(loaded), inside, four)
     for channel in range(group):
-        words = []
-        for pair, fresh in zip(pairs, ("r4", "r5"), strict=True):
-            if pair is None:
-                words.append("r3")
-                continue
-            source = pair[channel // 2]
-            target = source if channel % 2 else fresh
-            asm.op("sxtb16", target, source, *(("ror #8",) if channel % 2 else ()))
-            words.append(target)
-        asm.op("strd", *words, to.at(places[1] + channel * steps[1]))
+        sources = tuple("" if pair is None else pair[channel // 2] for pair in pairs)
+        asm.piece(_columns_of, channel % 2, sources, to.at(places[1] + channel * steps[1]))
     return x.base, to.base
+
+
+def _columns_of(asm: Asm, half: int, sources: tuple[str, ...], at: str) -> None:
+    """Four columns of a channel. half: 1 where it has the upper bytes. sources: registers with two columns each, empty
+    where these are outside the image."""
+    words = []
+    for source, fresh in zip(sources, ("r4", "r5"), strict=True):
+        target = "r3" if not source else source if half else fresh
+        if source:
+            asm.op("sxtb16", target, source, *(("ror #8",) * half))
+        words.append(target)
+    asm.op("strd", *words, at)
 
 
 def _paired(

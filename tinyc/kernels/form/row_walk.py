@@ -17,7 +17,7 @@ from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.windows import Window, row_geometry
 from tinyc.kernels.form.function import twin
 from tinyc.machine.cores import Core
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _UNROLLED = 64  # bytes of a row that are copied without a loop
 _ROUND = 16  # bytes per turn of the loop
@@ -69,11 +69,17 @@ class RowBlock:
 
 
 class BlockFunction(NamedTuple):
-    """C text of a function in assembly and of its twin, and what a call executes."""
+    """A function in assembly, the name of it and its twin, what that calls, and what a call executes."""
 
-    fast: str
-    twin: str
+    function: Naked
+    name: str
+    calls: str
     work: Work
+
+    @property
+    def twin(self) -> str:
+        """C text for cores without the instructions."""
+        return twin(self.name, _PARAMETERS, self.calls)
 
 
 def block_function(name: str, block: RowBlock) -> BlockFunction:
@@ -100,7 +106,8 @@ def block_function(name: str, block: RowBlock) -> BlockFunction:
     asm.restore()
     numbers = (block.k_h, block.x_zero, block.left, block.begin, block.copied, block.right)
     calls = f"tc_stream_block(x, rows, to, {', '.join(map(str, numbers))});"
-    return BlockFunction(naked_function(name, _PARAMETERS, asm), twin(name, _PARAMETERS, calls), asm.work())
+    asm.reorder()
+    return BlockFunction(Naked(name, _PARAMETERS, asm), name, calls, asm.work())
 
 
 def _fill(asm: Asm, count: int, label: str) -> None:

@@ -189,7 +189,7 @@ def _text(dot: Dot, columns: Columns | None, along: RowWalk, together: Together 
         portable.append(columns_twin("@_columns", columns))
         work += rows * sum((piece.pixels * each + once for piece in pieces), Work())  # one more at most
     for block in along.blocks:
-        fast.append(block.fast)
+        fast.append(block.function.text)
         portable.append(block.twin)
         work += rows * block.work
     if together and columns:

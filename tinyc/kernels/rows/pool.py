@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows
+from tinyc.kernel.kernel import Accumulator, Call, Cost, In, Once, Out, RowForm, RowIndex, Rows, writing
 from tinyc.kernel.site import Site
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.pool import finish_text, finish_work, sums_fit
 from tinyc.machine.cores import Core
-from tinyc.machine.thumb import Asm, Work, naked_function
+from tinyc.machine.thumb import Asm, Naked, Work
 
 _MOST_COLUMNS = 32  # of a row, unrolled
 _REACH = 4095  # of LDR
@@ -25,7 +25,8 @@ def global_pool_rows(
     rows, columns, channels = image
     if rows < 2 or not sums_fit(rows * columns) or columns > _MOST_COLUMNS or columns * channels > _REACH:
         return ()
-    function, executed = _function(image, finish, site.core)
+    blocked = channels // 4 * 4
+    added, executed = writing(_add_function, columns, channels, site.core) if blocked else (None, Work())
     single = channels % 4 * columns * 6
     whole = rows * (executed + single + _CALL) + channels * finish_work(family, site)
     accumulator = 2 * channels + channels % 2 * 2
@@ -35,19 +36,22 @@ def global_pool_rows(
             rows=Rows(rows, rows, 1, 1, 0, 1, columns * channels, channels, None),
         ),
         scratch_bytes=0,
-        cost=Cost(whole.instructions, 4 * function.text.count("\\n") + 120, 0, whole.cycles),
-        special=Once(lambda: function.named(f"{family}_rows_{rows}x{columns}x{channels}", *includes)),
+        cost=Cost(whole.instructions, 4 * (added.lines if added else 0) + 120, 0, whole.cycles),
+        special=Once(
+            lambda: _function(image, finish, added.text if added else "").named(
+                f"{family}_rows_{rows}x{columns}x{channels}", *includes
+            )
+        ),
         accumulator_bytes=accumulator,
         direct=True,
     )
     return (form,)
 
 
-def _function(image: tuple[int, int, int], finish: str, core: Core) -> tuple[LayerFunction, Work]:
-    """`@(x, sums, row, y)`, and what adding a row executes, but for channels beyond groups of four."""
+def _function(image: tuple[int, int, int], finish: str, fast: str) -> LayerFunction:
+    """`@(x, sums, row, y)`. fast: C text of `@_add`, of full groups of four channels, if there are any."""
     rows, columns, channels = image
     blocked = channels // 4 * 4
-    fast, executed = _add_function(columns, channels, core) if blocked else ("", Work())
     add = "        @_add(x, (int32_t *)sums);\n" if blocked else ""
     twin = f"""static void @_add(const int8_t *x, int32_t *words)
 {{
@@ -90,11 +94,11 @@ static void @(const int8_t *x, void *sums, int32_t row, int8_t *y)
         }}
     }}
 }}"""
-    return LayerFunction(contract, fast, twin, driver), executed
+    return LayerFunction(contract, fast, twin, driver)
 
 
-def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:
-    """`@_add(x, sums)`: adds a row to the sums of all full groups of four channels."""
+def _add_function(columns: int, channels: int, core: Core) -> tuple[Naked, Work]:
+    """`@_add(x, sums)`: adds a row to the sums of all full groups of four channels; and what that executes."""
     asm = Asm(core)
     asm.save("{r4-r6, lr}")
     asm.add("r6", "r0", channels // 4 * 4)
@@ -110,4 +114,5 @@ def _add_function(columns: int, channels: int, core: Core) -> tuple[str, Work]:
         asm.op("add", "r0", "r0", "#4")
         asm.until_equal("r0", "r6", "group")
     asm.restore()
-    return naked_function("@_add", ("const int8_t *x", "int32_t *sums"), asm), asm.work()
+    asm.reorder()
+    return Naked("@_add", ("const int8_t *x", "int32_t *sums"), asm), asm.work()

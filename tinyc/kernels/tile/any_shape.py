@@ -74,10 +74,7 @@ class AnyShapeWriter:
             self._finish(GROUP - 1)
             asm.label("next")
             asm.note("the next pair of pixels")
-            asm.op("vmov", _spill("first_y"), _SECOND_Y)
-            asm.op("ldr", _FREE, self.frame.at("n"))
-            asm.op("subs", _FREE, _FREE, "#2")
-            asm.op("str", _FREE, self.frame.at("n"))
+            asm.piece(_count_pixels, self.frame.at("n"))
             asm.branch("bgt.w", "pair")
         asm.label("done")
         asm.note("return")
@@ -114,12 +111,8 @@ class AnyShapeWriter:
 
     def _next_group(self, again: str, *outputs: tuple[str, str]) -> None:
         """To the next four channels, if there are some. outputs: where registers of outputs wait."""
-        asm = self.asm
-        asm.op("vmov", _FREE, _spill("end"))
-        asm.op("cmp", STREAM, _FREE)
-        for name, register in outputs:
-            asm.op("vmov", _spill(name), register)
-        asm.branch("bne.w", again)
+        self.asm.piece(_spilled, outputs)
+        self.asm.branch("bne.w", again)
 
     def _enter(self) -> None:
         layer, asm, frame = self.layer, self.asm, self.frame
@@ -150,11 +143,8 @@ class AnyShapeWriter:
 
     def _next_turn(self, again: str, steps: int) -> None:
         """To the next turn of so many steps, if there is one."""
-        asm, turn_bytes = self.asm, f"#{_STEP_BYTES * steps}"
-        asm.op("adds", STREAM, STREAM, turn_bytes)
-        asm.op("cmp", "sp", _PLACE)
-        asm.op("sub.w", _PLACE, _PLACE, turn_bytes)
-        asm.branch("bne.w", again)
+        self.asm.piece(_turned, _STEP_BYTES * steps)
+        self.asm.branch("bne.w", again)
 
     def _finish(self, channels: int, pixels: int = 2) -> None:
         """Scales and stores the accumulators, with fewer than four as many as there are; registers of outputs: behind
@@ -178,16 +168,26 @@ def _spill(name: str) -> str:
 def _arguments(asm: Asm, places: tuple[str, ...], turn: int, group_bytes: int) -> None:
     """Arguments to the frame, at the places of `_WORDS`; where steps and groups begin and end. turn: its steps.
     group_bytes: of the stream, of a group beside its weights."""
-    asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
-    asm.op("ldr", "r1", "[r1]")
-    for register, place in zip((STREAM, "r1", "r3", "r4", "r5"), places, strict=True):
-        asm.op("str", register, place)
+    asm.piece(_numbers, places)
     asm.op("add", "r6", "r4", f"#{2 * turn - 1}")
     asm.op("lsr", "r6", "r6", f"#{(2 * turn).bit_length() - 1}")
     asm.op("lsl", "r6", "r6", f"#{(turn * _STEP_BYTES).bit_length() - 1}")
     asm.op("add", "r7", "sp", "r6")
     asm.op("sub", "r7", "r7", f"#{_STEP_BYTES * turn}")
     asm.op("vmov", _spill("turn"), "r7")
+    asm.piece(_ends, group_bytes)
+
+
+def _numbers(asm: Asm, places: tuple[str, ...]) -> None:
+    """What a call tells to the frame."""
+    asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
+    asm.op("ldr", "r1", "[r1]")
+    for register, place in zip((STREAM, "r1", "r3", "r4", "r5"), places, strict=True):
+        asm.op("str", register, place)
+
+
+def _ends(asm: Asm, group_bytes: int) -> None:
+    """Where groups end, of as many bytes and those of their weights, which are in r6."""
     asm.op("add", "r6", "r6", f"#{group_bytes}")
     asm.op("lsr", "r7", "r5", "#2")
     asm.op("mla", "r7", "r7", "r6", STREAM)
@@ -246,9 +246,14 @@ def _start(asm: Asm) -> None:
 def _step(asm: Asm, weights_at: int, taps_at: int) -> None:
     """Two taps of both pixels times the weights of four channels. weights_at, taps_at: bytes behind their places."""
     for loaded, base, offset in ((_TAPS, _PLACE, taps_at), (_WEIGHTS, STREAM, weights_at)):
-        for register, at in zip(loaded, (offset, offset + 4), strict=True):
-            asm.op("ldr", register, f"[{base}, #{at}]" if at else f"[{base}]")
+        asm.piece(_load, loaded, base, offset)
     asm.piece(_products)
+
+
+def _load(asm: Asm, registers: tuple[str, ...], base: str, first: int) -> None:
+    """Words from byte `first` behind a register on."""
+    for at, register in enumerate(registers):
+        asm.op("ldr", register, f"[{base}, #{first + 4 * at}]" if first + at else f"[{base}]")
 
 
 def _products(asm: Asm) -> None:
@@ -261,17 +266,43 @@ def _products(asm: Asm) -> None:
             asm.op("smlad", accs[channel], tap, w, accs[channel])
 
 
+def _turned(asm: Asm, turn_bytes: int) -> None:
+    """To the taps and weights of the next turn; flags: whether there is one."""
+    asm.op("adds", STREAM, STREAM, f"#{turn_bytes}")
+    asm.op("cmp", "sp", _PLACE)
+    asm.op("sub.w", _PLACE, _PLACE, f"#{turn_bytes}")
+
+
+def _spilled(asm: Asm, outputs: tuple[tuple[str, str], ...]) -> None:
+    """Registers of outputs to where they wait; flags: whether there are more groups."""
+    asm.op("vmov", _FREE, _spill("end"))
+    asm.op("cmp", STREAM, _FREE)
+    for name, register in outputs:
+        asm.op("vmov", _spill(name), register)
+
+
+def _count_pixels(asm: Asm, place: str) -> None:
+    """Two pixels less; flags: whether there are more. place: of their number."""
+    asm.op("vmov", _spill("first_y"), _SECOND_Y)
+    asm.op("ldr", _FREE, place)
+    asm.op("subs", _FREE, _FREE, "#2")
+    asm.op("str", _FREE, place)
+
+
 def _two_steps(asm: Asm, weights_at: int, taps_at: int) -> None:
     """Four taps of a pixel times the weights of four channels. weights_at, taps_at: bytes behind their places; the
     second step's taps are before the first's."""
-    taps, weights = _SECOND[:2], _LOADS
-    for tap, at in zip(taps, (taps_at, taps_at - _STEP_BYTES), strict=True):
+    for tap, at in zip(_SECOND[:2], (taps_at, taps_at - _STEP_BYTES), strict=True):
         asm.op("ldr", tap, f"[{_PLACE}, #{at}]" if at else f"[{_PLACE}]")
-    for i, register in enumerate(weights):
-        asm.op("ldr", register, f"[{STREAM}, #{weights_at + 4 * i}]" if weights_at + i else f"[{STREAM}]")
-    for step, tap in enumerate(taps):
+    asm.piece(_load, _LOADS, STREAM, weights_at)
+    asm.piece(_products_of_two)
+
+
+def _products_of_two(asm: Asm) -> None:
+    """Of `_two_steps`."""
+    for step, tap in enumerate(_SECOND[:2]):
         for channel, acc in enumerate(_FIRST):
-            w = weights[2 * step + channel // 2]
+            w = _LOADS[2 * step + channel // 2]
             if channel % 2:
                 asm.op("sxtb16", w, w)
             asm.op("smlad", acc, tap, w, acc)

@@ -179,37 +179,18 @@ class GroupWriter:
         asm.note("registers and arguments to the stack")
         fpu = fpu_registers(_SCRATCH_FPU, frame.saved) if frame.saved else ""
         asm.save("{r4-r11, lr}", fpu, frame=frame.size)
+        end = 4 * layer.group_words * layer.groups
+        if layer.out_c % GROUP:
+            end -= 4 * layer.requant.words(GROUP)  # a shorter last group is told before its constants
         if layer.requant.common:
-            asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
-            asm.op("str", "r4", frame.at("mult"))
-            asm.op("str", "r5", frame.at("add"))
+            asm.piece(_common, frame.at("mult"), frame.at("add"))
         if layer.ended:
             asm.op("ldr", "r4", f"[{STREAM}], #8")
             asm.op("add", "r4", "r4", STREAM)
         else:
-            end = layer.group_words * layer.groups
-            if layer.out_c % GROUP:
-                end -= layer.requant.words(GROUP)  # a shorter last group is told before its constants
-            asm.add("r4", STREAM, 4 * end, "r5")
-        asm.op("str", STREAM, frame.at("stream"))
-        asm.op("str", "r2", frame.at("y"))
-        asm.op("str", "r4", frame.at("end"))
-        if not layer.alone:
-            asm.op("sub", "r3", "r3", "#2")
-            asm.op("str", "r3", frame.at("n"))
-        asm.op("ldr", "r4", frame.argument(4))
-        if layer.k_h == 1:
-            asm.op("ldr", "r1", "[r1]")
-            asm.op("add", "r1", "r1", "r4")
-            asm.op("str", "r1", frame.at("x"))
-        else:
-            asm.op("str", "r1", frame.at("rows"))
-            asm.op("str", "r4", frame.at("first"))
-        if layer.in_scratch:
-            asm.op("ldr", "r4", frame.argument(5))
-            asm.op("str", "r4", frame.at("buffer"))
-            asm.add("r4", "r4", layer.buffer_bytes, "r5")
-            asm.op("str", "r4", frame.at("buffer_end"))
+            asm.add("r4", STREAM, end, "r5")
+        on_stack = tuple(frame.argument(index) for index in ((4, 5) if layer.in_scratch else (4,)))
+        asm.piece(_arguments, frame.words, on_stack, layer.buffer_bytes)
 
     def leave(self) -> None:
         """Returns to the caller."""
@@ -290,6 +271,38 @@ class GroupWriter:
         self.asm.piece(_outputs, layer.requant, channels, layer.out_c if paired else 0, common, places)
 
 
+def _common(asm: Asm, mult: str, add: str) -> None:
+    """What scales all channels, to its places in the frame."""
+    asm.op("ldrd", "r4", "r5", f"[{STREAM}], #8")
+    asm.op("str", "r4", mult)
+    asm.op("str", "r5", add)
+
+
+def _arguments(asm: Asm, words: tuple[tuple[str, str], ...], on_stack: tuple[str, ...], buffer_bytes: int) -> None:
+    """Arguments to the frame, and the end of the stream, which is in r4. words: of the frame. on_stack: where the
+    caller has the further arguments."""
+    at = dict(words)
+    asm.op("str", STREAM, at["stream"])
+    asm.op("str", "r2", at["y"])
+    asm.op("str", "r4", at["end"])
+    if "n" in at:
+        asm.op("sub", "r3", "r3", "#2")
+        asm.op("str", "r3", at["n"])
+    asm.op("ldr", "r4", on_stack[0])
+    if "x" in at:
+        asm.op("ldr", "r1", "[r1]")
+        asm.op("add", "r1", "r1", "r4")
+        asm.op("str", "r1", at["x"])
+    else:
+        asm.op("str", "r1", at["rows"])
+        asm.op("str", "r4", at["first"])
+    if "buffer" in at:
+        asm.op("ldr", "r4", on_stack[1])
+        asm.op("str", "r4", at["buffer"])
+        asm.add("r4", "r4", buffer_bytes, "r5")
+        asm.op("str", "r4", at["buffer_end"])
+
+
 def _outputs(
     asm: Asm,
     requant: Requantization,
@@ -324,11 +337,16 @@ def _outputs(
         if position == 0:
             for loaded, place in zip(places[::2], places[1::2], strict=True):
                 asm.op("ldrd" if "," in loaded else "ldr", *loaded.split(","), place)
-        if out_c:
-            asm.op("strb", SECOND[position], f"[r14, #{out_c + position - (channels if position else 0)}]")
-        if position:
-            asm.op("strb", FIRST[position], f"[r14, #{position - channels}]")
-        elif not out_c or channels == 1:
-            asm.op("strb", FIRST[0], first_y)
+        asm.piece(_stores, position, channels, out_c, first_y)
     if channels == GROUP and not early:
         asm.op("str", "r14", places[1])
+
+
+def _stores(asm: Asm, position: int, channels: int, out_c: int, first_y: str) -> None:
+    """One channel's outputs. first_y: the place of the first pixel's first one, which moves r14."""
+    if out_c:
+        asm.op("strb", SECOND[position], f"[r14, #{out_c + position - (channels if position else 0)}]")
+    if position:
+        asm.op("strb", FIRST[position], f"[r14, #{position - channels}]")
+    elif not out_c or channels == 1:
+        asm.op("strb", FIRST[0], first_y)

@@ -336,8 +336,7 @@ class TwoPixelWriter(GroupWriter):
         weights = Weights(asm, SECOND, count * per_step)
         for at in range(0, count, len(_LAST_TAPS)):
             taps = _LAST_TAPS[: count - at]
-            for tap, place in zip(taps, places[at:], strict=False):
-                asm.op("ldr", tap, place)
+            asm.piece(_load, taps, tuple(places[at : at + len(taps)]))
             for tap in taps:
                 weights.multiply(self.layer.requant, per_step, ((tap, FIRST, FIRST),))
 
@@ -353,6 +352,12 @@ class TwoPixelWriter(GroupWriter):
                 asm.op("smlad", acc, "r9", weights, acc)
 
 
+def _load(asm: Asm, taps: tuple[str, ...], places: tuple[str, ...]) -> None:
+    """Words of the buffer to registers."""
+    for tap, place in zip(taps, places, strict=True):
+        asm.op("ldr", tap, place)
+
+
 def _begin_row(asm: Asm, row: int, pixel_bytes: int) -> None:
     """Where both pixels begin in a kernel row."""
     asm.op("ldr", "r9", f"[r0, #{4 * row}]")
@@ -362,6 +367,12 @@ def _begin_row(asm: Asm, row: int, pixel_bytes: int) -> None:
 
 def _eight(asm: Asm, aligned: bool, held: tuple[str, ...]) -> None:
     """Eight taps of both pixels to eight words of the buffer, the first ones to registers of the FPU."""
+    asm.piece(_eight_words, aligned)
+    _put(asm, 8, held)
+
+
+def _eight_words(asm: Asm, aligned: bool) -> None:
+    """Eight taps of both pixels to r1-r8."""
     if aligned:
         asm.op("ldrd", "r3", "r7", "[r9], #8")
         asm.op("ldrd", "r4", "r8", "[r10], #8")
@@ -370,9 +381,8 @@ def _eight(asm: Asm, aligned: bool, held: tuple[str, ...]) -> None:
         asm.op("ldr", "r3", "[r9], #8")
         asm.op("ldr", "r8", "[r10, #4]")
         asm.op("ldr", "r4", "[r10], #8")
-    _unpack(asm, 0)
-    _unpack(asm, 4)
-    _put(asm, 8, held)
+    asm.piece(_unpack, 0)
+    asm.piece(_unpack, 4)
 
 
 def _put(asm: Asm, count: int, held: tuple[str, ...]) -> None:
@@ -385,10 +395,15 @@ def _put(asm: Asm, count: int, held: tuple[str, ...]) -> None:
 
 def _four(asm: Asm, held: tuple[str, ...]) -> None:
     """Four taps of both pixels to four words of the buffer, the first ones to registers of the FPU."""
+    asm.piece(_four_words)
+    _put(asm, 4, held)
+
+
+def _four_words(asm: Asm) -> None:
+    """Four taps of both pixels to r1-r4."""
     asm.op("ldr", "r3", "[r9], #4")
     asm.op("ldr", "r4", "[r10], #4")
-    _unpack(asm, 0)
-    _put(asm, 4, held)
+    asm.piece(_unpack, 0)
 
 
 def _rows_of_four(asm: Asm, rows: range, pixel_bytes: int, held: tuple[str, ...]) -> None:
@@ -396,14 +411,19 @@ def _rows_of_four(asm: Asm, rows: range, pixel_bytes: int, held: tuple[str, ...]
     pointers = ("r9", "r10")[: len(rows)]
     for pointer, row in zip(pointers, rows, strict=True):
         asm.op("ldr", pointer, f"[r0, #{4 * row}]")
+    asm.piece(_words_of_four, pointers, pixel_bytes)
+    _put(asm, 4 * len(rows), held)
+
+
+def _words_of_four(asm: Asm, pointers: tuple[str, ...], pixel_bytes: int) -> None:
+    """Four taps of both pixels in rows at the pointers to r1-r4, of a second row to r5-r8."""
     for pointer in pointers:
         asm.op("add", pointer, pointer, "r12")
     for base, pointer in zip((0, 4), pointers, strict=False):
         asm.op("ldr", f"r{base + 3}", f"[{pointer}]")
         asm.op("ldr", f"r{base + 4}", f"[{pointer}, #{pixel_bytes}]")
-    for base in range(0, 4 * len(rows), 4):
-        _unpack(asm, base)
-    _put(asm, 4 * len(rows), held)
+    for base in range(0, 4 * len(pointers), 4):
+        asm.piece(_unpack, base)
 
 
 def _unpack(asm: Asm, base: int) -> None:

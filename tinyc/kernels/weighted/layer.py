@@ -69,7 +69,7 @@ class WeightedPlan:
     @cached_property
     def code_bytes(self) -> int:
         """Of all functions in assembly."""
-        return self.code[0].asm.code_bytes + sum(4 * block.fast.count("\\n") for block in self.walk.blocks)
+        return self.code[0].asm.code_bytes + sum(4 * block.function.lines for block in self.walk.blocks)
 
     @property
     def is_direct(self) -> bool:
@@ -103,7 +103,7 @@ def special(work: WeightedPlan, *_: Any, family: str) -> SpecializedKernel:
 def _function(work: WeightedPlan) -> LayerFunction:
     """The functions of a row."""
     layer, (writer, _) = work.layer, work.code
-    fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.fast for block in work.walk.blocks)]
+    fast = [Naked("@_pixels", writer.parameters, writer.asm).text, *(block.function.text for block in work.walk.blocks)]
     pixels = (
         [_any_twin(layer)] if layer.tile.of_any else [twin_text(work.finish, layer), stream_twin("@_pixels", layer)]
     )
