@@ -315,6 +315,11 @@ def row_geometry(site: Site, window: Window, x_zero: int | None) -> Rows:
     )
 
 
+def widths(site: Site) -> tuple[int, int]:
+    """Columns of the image of `site`, and of its output."""
+    return site.x(0).shape[2], site.y().shape[2]
+
+
 def window_fields(site: Site, window: Window) -> dict[str, int]:
     """The horizontal geometry, as every portable row kernel's parameter struct has it."""
     return {

@@ -18,7 +18,6 @@ from tinyc.machine.memory import Area, Bytes, Fault
 from tinyc.machine.op import Decoded
 from tinyc.machine.operands import Address, Immediate, Lane, Operand, Register, RegisterList, Shift
 from tinyc.machine.table import Kind, s32
-from tinyc.machine.unwind import is_high_copy
 from tinyc.machine.vectors import VectorUnit
 
 EXIT = 0xFFFFFFF0  # where the outermost function returns to
@@ -222,7 +221,7 @@ class Machine(Processor):
                 raise Fault("the table does not say what it means")
             return
         read = op.operands[row.results :]
-        values = [self._saved(read[0].words[0])] if is_high_copy(op) else self._values(read)
+        values = [self._saved(read[0].words[0])] if op.is_high_copy else self._values(read)
         results = [operand.words[0] for operand in op.operands[: row.results]]
         if row.updates or (len(op.operands) == 2 and results and not row.unary):
             values = [self._read(name) for name in results] + values

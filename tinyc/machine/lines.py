@@ -12,7 +12,6 @@ from tinyc.machine.encoding import SHORT_ONLY, can_be_wide, is_short, moves_stac
 from tinyc.machine.instruction import Instruction
 from tinyc.machine.op import Decoded, parse
 from tinyc.machine.table import Kind
-from tinyc.machine.unwind import is_high_copy
 from tinyc.machine.widths import LONG, SHORT
 
 MNEMONIC = 7  # column of the operands
@@ -24,8 +23,8 @@ _CONDITION = re.compile(rf"(b|mov|add|sub|ldr)({_CONDITIONS})")
 
 class Line(NamedTuple):
     """An instruction as it is printed. label: where it goes, or whose address it takes; then `text` ends before it.
-    taken: a branch that is counted as taken. moves: the stack pointer or (`is_high_copy`) what is to be saved, or goes
-    elsewhere. least: bytes, where no label and no IT instruction decides."""
+    taken: a branch that is counted as taken. moves: the stack pointer or what is to be saved (`Decoded.is_high_copy`),
+    or goes elsewhere. least: bytes, where no label and no IT instruction decides."""
 
     op: Decoded
     text: str
@@ -58,7 +57,7 @@ def line_of(mnemonic: str, operands: tuple[str, ...]) -> Line:
     op = emitted(mnemonic, written)
     if op.kind is Kind.UNKNOWN:
         raise ValueError(f"`{mnemonic} {written}` is not in the table of instructions")
-    moves = op.leaves or "sp" in op.writes or is_high_copy(op)
+    moves = op.leaves or "sp" in op.writes or op.is_high_copy
     least = SHORT if not mnemonic.endswith(".w") and is_short(op) else LONG
     if least == LONG and moves_stack_pointer(op):
         raise ValueError(f"`{mnemonic} {written}` is undefined in Renode; write `add.w rd, sp, #0`")

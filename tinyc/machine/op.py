@@ -10,6 +10,7 @@ from tinyc.machine.instruction import Instruction
 from tinyc.machine.operands import Address, Operand, Register, RegisterList, operands_of
 from tinyc.machine.table import BRANCHES, MEMORY, PRODUCTS, Kind, Row, row_of
 
+_HIGH = frozenset(f"r{i}" for i in range(8, 12))  # that Armv6-M pushes by way of others
 _FIXED = frozenset({Kind.IT, Kind.SYSTEM, Kind.UNKNOWN, Kind.VECTOR, Kind.PREDICATE})
 
 
@@ -47,6 +48,14 @@ class Decoded:
     def takes_stack(self) -> bool:
         """Whether it makes an address on the stack that is not the stack pointer."""
         return "sp" in self.reads and "sp" not in self.writes and not self.is_memory
+
+    @property
+    def is_high_copy(self) -> bool:
+        """Whether it copies a register to or from r8-r11, which Armv6-M saves in no other way."""
+        if self.instruction.mnemonic != "mov" or len(self.operands) != 2:
+            return False
+        words = [operand.name for operand in self.operands if isinstance(operand, Register)]
+        return len(words) == 2 and bool(_HIGH.intersection(words))
 
     @property
     def is_product(self) -> bool:

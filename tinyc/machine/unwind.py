@@ -14,12 +14,11 @@ from dataclasses import replace
 
 from tinyc.base.dataclass import dataclass
 from tinyc.machine.op import Decoded
-from tinyc.machine.operands import Address, Immediate, Register
+from tinyc.machine.operands import Address, Immediate
 from tinyc.machine.table import Kind
 
 _PUSHES, _POPS = ("push", "vpush"), ("pop", "vpop")
 _CALLEE_SAVED = frozenset((*(f"r{i}" for i in range(4, 12)), "lr", *(f"d{i}" for i in range(8, 16))))  # by AAPCS
-_HIGH = frozenset(f"r{i}" for i in range(8, 12))
 _MOST = 4  # directives of a line
 
 
@@ -46,7 +45,7 @@ _UNKNOWN = FrameState(is_certain=False)
 @dataclass(frozen=True, slots=True)
 class Mark:
     """What matters of a function: item number `at`, a label, or an instruction that moves the stack pointer, goes
-    elsewhere, to a label or away, or copies a register that only such copies are saved of (`is_high_copy`)."""
+    elsewhere, to a label or away, or copies a register that only such copies are saved of (`Decoded.is_high_copy`)."""
 
     at: int
     label: str
@@ -118,18 +117,10 @@ def _meet(at_label: dict[str, FrameState], label: str, state: FrameState | None)
     return at_label.get(label)
 
 
-def is_high_copy(op: Decoded) -> bool:
-    """Whether it copies a register to or from r8-r11, which Armv6-M saves in no other way."""
-    if op.instruction.mnemonic != "mov" or len(op.operands) != 2:
-        return False
-    words = [operand.name for operand in op.operands if isinstance(operand, Register)]
-    return len(words) == 2 and bool(_HIGH.intersection(words))
-
-
 def _after(op: Decoded, state: FrameState, copies: dict[str, str]) -> FrameState:
     """By AAPCS."""
     name, words = op.instruction.mnemonic, [word for operand in op.operands for word in operand.words]
-    if state.is_certain and is_high_copy(op):
+    if state.is_certain and op.is_high_copy:
         return _copied(words[0], words[1], state, copies)
     before = dict(copies)
     copies.clear()

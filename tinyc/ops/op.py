@@ -119,8 +119,8 @@ class WeightRules:
     per_input: Callable[[Array, Array], npt.NDArray[np.float64]]
     groups: Callable[[Any, int], int]
     windows: Callable[[Any, Array, Array, npt.NDArray[np.int64] | None], Array]
-    as_rows: Callable[[Array, int], Array] = lambda w, groups: w.reshape(groups, len(w) // groups, -1)
-    from_rows: Callable[[Array, tuple[int, ...]], Array] = lambda rows, shape: rows.reshape(shape)
+    as_rows: Callable[[Array, int], Array]
+    from_rows: Callable[[Array, tuple[int, ...]], Array]
 
 
 Channels = npt.NDArray[np.int64]
@@ -147,16 +147,16 @@ class Op:
     kernels: tuple[Kernel | Tiled, ...]  # best first where costs are equal
     macs: Callable[[Site], int] = lambda site: 0  # multiply-accumulates of one inference
     view: bool = False  # the output is the input's bytes (reshape): no kernel runs
-    part: Callable[[Site], int | None] = lambda site: None  # the output is a run of the input's bytes, from this one on
-    stacks: Callable[[Site], bool] = lambda site: False  # the output is the inputs, one after the other
+    part: Callable[[Site], int | None] | None = None  # the output is a run of the input's bytes, from this one on
+    stacks: Callable[[Site], bool] | None = None  # the output is the inputs, one after the other
     # Row r of the output [1,H,W,C] depends on row r of the inputs alone: a kernel may be called for one row.
     rowwise: Callable[[Site], bool] = lambda site: False
     updates: tuple[tuple[int, int], ...] = ()  # of a state, (output, input): the first may be written over the second
     traits: frozenset[Trait] = frozenset()  # what other stages may rely on
     weights: WeightRules | None = None  # of layers whose constants may be changed before they are compiled
     # (attrs, x, y) -> [C of y]: which channel (last axis) of input x each channel of y is made from; None where it is
-    # made from others too.
-    channels: Callable[[Any, Value, Value], Channels | None] = lambda attrs, x, y: None
+    # made from others too. Without the function each is.
+    channels: Callable[[Any, Value, Value], Channels | None] | None = None
     scales: Callable[[Any], bool] = lambda attrs: (
         False
     )  # f(s*x) = s*f(x) for every s > 0: channels may be scaled before

@@ -121,7 +121,8 @@ def channel_map(graph: Graph, node: Node, name: str) -> Ints | None:
     x, y = graph.values[name], graph.values[node.outputs[0]]
     if len(node.outputs) != 1 or not _s8(graph, node):
         return None
-    return op_of(node).channels(node.attrs, x, y)
+    channels = op_of(node).channels
+    return None if channels is None else channels(node.attrs, x, y)
 
 
 def _mapped(graph: Graph, node: Node, name: str) -> Ints:

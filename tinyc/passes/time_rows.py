@@ -45,7 +45,7 @@ def in_rows(shape: Shape) -> Shape | None:
 def time_as_rows(graph: Graph) -> Graph:
     """The graph with series as images of one column, where those who make or read them allow that; itself where no
     window goes over a series."""
-    windows = [node for node in graph.nodes if _has_window(node)]
+    windows = [node for node in graph.nodes if _has_window(node.attrs)]
     if not any(in_rows(graph.values[node.inputs[0]].shape) for node in windows):
         return graph
     turning = _Turned(graph)
@@ -80,13 +80,13 @@ def _turned_shape(shape: Shape) -> Shape:
     return (shape[0], shape[2], shape[1], shape[3])
 
 
-def _has_window(node: Node) -> bool:
-    return type(node.attrs) in _WINDOW_AXIS or hasattr(node.attrs, "kernel")
+def _has_window(attrs: Any) -> bool:
+    return type(attrs) in _WINDOW_AXIS or hasattr(attrs, "kernel")
 
 
 def _can_turn(node: Node) -> bool:
     """Whether what it does along rows it can do along columns."""
-    if _has_window(node) or isinstance(node.attrs, _BY_AXES):
+    if _has_window(node.attrs) or isinstance(node.attrs, _BY_AXES):
         return True
     traits = op_of(node).traits
     if Trait.REDUCES in traits:

@@ -153,7 +153,7 @@ def in_place(running: Running, merge: bool = True) -> Iterator[tuple[Key, Key]]:
                     yield ("tensor", layer.writes[0], 0), ("tensor", name, 0)
             for name in form.inplace if turn[1] != WHOLE else ():
                 if all(uses.is_inside(tensor, group.start, group.stop) for tensor in (name, layer.writes[0])):
-                    rows = dying_rows(problem, turn, name, lives, number)
+                    rows = dying_rows(problem, turn, problem.tensors[name].row_bytes, lives[name][1], number)
                     if rows:
                         assert layer.walk is not None
                         for row, host in zip(layer.walk.output_rows(turn[1]), rows, strict=False):

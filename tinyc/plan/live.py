@@ -113,16 +113,13 @@ def savings_of(problem: Problem, task: Layer, index: Mapping[str, int]) -> tuple
     if not task.writes:
         return ()
     y = round_up(problem.tensors[task.writes[0]].size, problem.unit)
-
-    def parts(name: str) -> tuple[int, ...]:
-        return tuple(index[leaf] for leaf in problem.leaves(name))
-
-    savings = [Saving(parts(name), y) for name in task.whole.inplace]
+    savings = [Saving(tuple(index[leaf] for leaf in problem.leaves(name)), y) for name in task.whole.inplace]
     if (sliding := task.whole.sliding) is not None:
         x = problem.tensors[sliding.tensor].size
         both = slide_of(sliding.rows, sliding.forward).extent(x, problem.tensors[task.writes[0]].size)
         saving = round_up(x, problem.unit) + y - round_up(both, problem.unit)
-        savings.append(Saving(parts(sliding.tensor), max(saving, 0)))
+        tensors = tuple(index[leaf] for leaf in problem.leaves(sliding.tensor))
+        savings.append(Saving(tensors, max(saving, 0)))
     return tuple(savings)
 
 

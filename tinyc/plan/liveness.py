@@ -324,14 +324,15 @@ def _whole_load(problem: Problem, index: int, most: int, uses: Uses) -> Load:
     return Load(np.array([most]), {names: np.array([left]) for names, left in less.items()}, {(): most, **less})
 
 
-def dying_rows(problem: Problem, turn: Turn, name: str, lives: Lives, number: int) -> tuple[int, ...]:
-    """The rows of tensor `name` whose bytes the output rows of the turn may take, one each: of the topmost that it
-    reads, as many as it makes, those that die here, if they have as many bytes."""
+def dying_rows(problem: Problem, turn: Turn, row_bytes: int, dies: Ints, number: int) -> tuple[int, ...]:
+    """The rows of a tensor whose bytes the output rows of the turn may take, one each: of the topmost that it reads, as
+    many as it makes, those that die here, if they have as many bytes. row_bytes: of the tensor. dies: when each does.
+    """
     layer = problem.layers[turn[0]]
     writes = writes_of(problem, turn)
     if layer.walk is None or turn[1] == WHOLE or not writes:
         return ()
-    if problem.tensors[name].row_bytes != writes[0][0].row_bytes:
+    if row_bytes != writes[0][0].row_bytes:
         return ()
     top = layer.walk.needs[turn[1]][: len(writes[0][1])]
-    return tuple(row for row in top if lives[name][1][row] == number + 1)
+    return tuple(row for row in top if dies[row] == number + 1)

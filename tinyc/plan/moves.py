@@ -50,13 +50,16 @@ def moves_of(graph: Graph, align: int) -> Moves:
     joins: dict[str, tuple[Part, ...]] = {}
     parts: set[str] = set()
     for node in graph.nodes:
-        if op_of(node).view:
+        op = op_of(node)
+        if op.view:
             _view(graph, node, views, cuts)
         elif graph.states:
             continue
-        elif (cut := _cut(graph, node, views, cuts, align)) is not None:
-            cuts[node.outputs[0]] = cut
-        else:
+        elif op.part is not None:
+            offset = op.part(Site(graph, node, Numerics.OURS))
+            if offset is not None and (cut := _cut(graph, node, offset, views, cuts, align)) is not None:
+                cuts[node.outputs[0]] = cut
+        elif op.stacks is not None and op.stacks(Site(graph, node, Numerics.OURS)):
             join = _join(graph, node, views, cuts, align)
             if join is not None and parts.isdisjoint(part.name for part in join):
                 joins[node.outputs[0]] = join
@@ -72,9 +75,11 @@ def _view(graph: Graph, node: Node, views: dict[str, str], cuts: dict[str, Cut])
         views[output] = views.get(source, source)
 
 
-def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int) -> Cut | None:
-    offset = op_of(node).part(Site(graph, node, Numerics.OURS))
-    if offset is None or views.get(node.inputs[0], node.inputs[0]) in graph.consts:
+def _cut(
+    graph: Graph, node: Node, offset: int, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int
+) -> Cut | None:
+    """offset: bytes from the input's first one."""
+    if views.get(node.inputs[0], node.inputs[0]) in graph.consts:
         return None
     source, output = node.inputs[0], node.outputs[0]
     outer = cuts.get(source)
@@ -87,7 +92,7 @@ def _cut(graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, 
 def _join(
     graph: Graph, node: Node, views: Mapping[str, str], cuts: Mapping[str, Cut], align: int
 ) -> tuple[Part, ...] | None:
-    if not op_of(node).stacks(Site(graph, node, Numerics.OURS)) or any(name in cuts for name in node.inputs):
+    if any(name in cuts for name in node.inputs):
         return None
     names = [views.get(name, name) for name in node.inputs]
     if len(set(names)) != len(names) or any(name in graph.consts for name in names):

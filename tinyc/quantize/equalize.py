@@ -106,7 +106,7 @@ def _keeps_channels(graph: Graph, node: Node) -> bool:
     """Whether the operator treats each channel by itself and in proportion, channels last as before."""
     x, y = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
     op = op_of(node)
-    return op.scales(node.attrs) and op.channels(node.attrs, x, y) is not None
+    return op.channels is not None and op.scales(node.attrs) and op.channels(node.attrs, x, y) is not None
 
 
 def _repeated(channels: Channels, width: int) -> Channels:

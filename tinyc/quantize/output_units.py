@@ -301,7 +301,9 @@ class _Division:
     def _channels(self, node: Node, d: Array) -> _Rule:
         """Through what treats each channel by itself, and in proportion."""
         x, y, op = self._graph.values[node.inputs[0]], self._graph.values[node.outputs[0]], op_of(node)
-        places = op.channels(node.attrs, x, y) if op.scales(node.attrs) and len(node.inputs) == 1 else None
+        if op.channels is None or not op.scales(node.attrs) or len(node.inputs) != 1:
+            return None
+        places = op.channels(node.attrs, x, y)
         if places is None:
             return None
         channels = np.zeros(x.channels)

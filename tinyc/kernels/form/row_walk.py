@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.kernel import Rows, writing
-from tinyc.kernel.site import Padding, Pair, Site
-from tinyc.kernel.windows import Window, row_geometry
+from tinyc.kernel.site import Padding, Pair
+from tinyc.kernel.windows import Window
 from tinyc.kernels.form.function import twin
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm, Naked, Work
@@ -228,23 +228,22 @@ def _copies(piece: RowPiece) -> str:
     return f"@_block_{piece.start}"
 
 
-def walk(window: Window, site: Site, x_zero: int, by_rows: bool) -> tuple[Window, int, int, Rows]:
-    """(window, input columns, output columns, rows) of the calls.
+def walk(window: Window, in_w: int, out_w: int, rows: Rows, by_rows: bool) -> tuple[Window, int, int, Rows]:
+    """(window, input columns, output columns, rows) of the calls. rows: of the image (`row_geometry`).
 
     Unless by_rows, the whole image is one row where that is the same: for 1x1 weights of stride 1, and where it is one
     column.
     """
-    (_, in_h, in_w, _), (_, out_h, out_w, _) = site.x(0).shape, site.y().shape
     if by_rows:
-        return window, in_w, out_w, row_geometry(site, window, x_zero)
-    one = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
+        return window, in_w, out_w, rows
+    one = Rows(1, 1, 1, 1, 0, 1, rows.in_h * rows.in_row_bytes, rows.out_h * rows.out_row_bytes, None)
     if window == POINT:
-        return window, in_h * in_w, out_h * out_w, one
+        return window, rows.in_h * in_w, rows.out_h * out_w, one
     if in_w == out_w == window.kernel.w == 1 and window.pad.left == 0:
         turned = [Pair(1, size.h) for size in (window.kernel, window.stride, window.dilation)]
         pad = Padding(0, window.pad.top, 0, window.pad.bottom)
-        return Window(turned[0], turned[1], pad, turned[2]), in_h, out_h, one
-    return window, in_w, out_w, row_geometry(site, window, x_zero)
+        return Window(turned[0], turned[1], pad, turned[2]), rows.in_h, rows.out_h, one
+    return window, in_w, out_w, rows
 
 
 def row_pieces(window: Window, in_w: int, in_c: int, out_w: int, x_zero: int, core: Core) -> tuple[RowPiece, ...]:

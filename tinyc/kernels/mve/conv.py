@@ -32,7 +32,7 @@ from tinyc.kernel.kernel import (
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8
-from tinyc.kernel.windows import ConvParams, Window
+from tinyc.kernel.windows import ConvParams, Window, row_geometry, widths
 from tinyc.kernels.form.function import MVE, LayerFunction, apart, described_twin
 from tinyc.kernels.form.row_walk import POINT, RowPiece, RowWalk, row_pieces, walk
 from tinyc.kernels.matrix import Matrix
@@ -160,9 +160,10 @@ def _geometry(site: Site, p: ConvParams, by_rows: bool) -> tuple[Window, int, in
     """(window, input columns, output columns, rows) of the calls."""
     if site.has_window:
         window = Window.of(p.attrs, *p.w.shape[1:3])
-        geometry = walk(window, site, p.x_zero, by_rows)
+        rows = row_geometry(site, window, p.x_zero)
+        geometry = walk(window, *widths(site), rows, by_rows)
         # One column taken as one row has its dilation along the row, which no function here knows.
-        return geometry if geometry[0].dilation.w == 1 else walk(window, site, p.x_zero, by_rows=True)
+        return geometry if geometry[0].dilation.w == 1 else (window, *widths(site), rows)
     batch = site.y().elements // p.w.shape[0]
     return POINT, batch, batch, Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tinyc.kernel.kernel import Condition, Kernel
 from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams, Window
+from tinyc.kernel.windows import ConvParams, Window, row_geometry, widths
 from tinyc.kernels.form.row_walk import POINT, RowWalk, row_pieces, walk
 from tinyc.kernels.matrix import GROUP
 from tinyc.kernels.stream import Packing, matrix_of
@@ -47,7 +47,8 @@ def plan(site: Site, p: ConvParams, packing: Packing, tile: Tile, by_rows: bool 
     if finish is None or (tile.of_any and finish.requant.common):
         return None
     out_c, k_h, k_w, in_c = p.w.shape
-    window, in_w, pixels, rows = walk(Window.of(p.attrs, k_h, k_w), site, p.x_zero, by_rows)
+    image = Window.of(p.attrs, k_h, k_w)
+    window, in_w, pixels, rows = walk(image, *widths(site), row_geometry(site, image, p.x_zero), by_rows)
     pieces = row_pieces(window, in_w, in_c, pixels, p.x_zero, site.core)
     along = RowWalk(pieces, window.kernel.h, window.stride.w * in_c, window.pad.left * in_c)
     even = _is_even(site) if along.is_direct else all(piece.pixels % 2 == 0 for piece in pieces)
@@ -120,7 +121,7 @@ def on_stack_or_alone(site: Site) -> bool:
 def has_pairs(site: Site) -> bool:
     """rows of at least two pixels, or an image that is such a row"""
     window = Window.of(site.attrs, *site.x(1).shape[1:3])
-    return walk(window, site, 0, by_rows=False)[2] > 1
+    return walk(window, *widths(site), row_geometry(site, window, None), by_rows=False)[2] > 1
 
 
 def is_long(site: Site) -> bool:

@@ -30,8 +30,6 @@ from tinyc.kernel.kernel import (
     buffered_flow,
     planned,
 )
-from tinyc.kernel.site import Site
-from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, apart, twin
 from tinyc.kernels.form.row_walk import RowPiece, RowWalk
@@ -244,7 +242,7 @@ def _fetches(work: WeightedPlan, count: PixelWork, executed: int) -> Fetches:
 
 def tile_kernel(
     name: str,
-    plan: Callable[[Site, ConvParams, Packing, Tile], WeightedPlan | None],
+    plan: Callable[..., WeightedPlan | None],
     packing: Packing,
     tile: Tile,
     when: tuple[Condition, ...],
@@ -253,7 +251,7 @@ def tile_kernel(
     return Kernel(
         name,
         planned(
-            lambda site, p: plan(site, p, packing, tile),
+            partial(plan, packing=packing, tile=tile),
             packing.asks,
             call=call,
             cost=cost,

@@ -34,7 +34,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s16
 from tinyc.kernel.wide import WIDE_ROUNDS, WideParams, largest_sum, taps_of
-from tinyc.kernel.windows import Window, row_geometry
+from tinyc.kernel.windows import Window, row_geometry, widths
 from tinyc.kernels.form.row_walk import POINT, walk
 
 Fields = dict[str, int | float | str | Const]
@@ -142,7 +142,7 @@ def geometry(site: Site, p: WideParams, by_rows: bool) -> tuple[Window, int, int
         rows = Rows(1, 1, 1, 1, 0, 1, site.x(0).size_bytes, site.y().size_bytes, None)
         return POINT, pixels, in_c, pixels, rows
     window = Window.of(p.attrs, *p.w.shape[1:3])
-    window, in_w, out_w, rows = walk(window, site, 0, by_rows)
+    window, in_w, out_w, rows = walk(window, *widths(site), row_geometry(site, window, 0), by_rows)
     return window, in_w, site.x(0).shape[3], out_w, with_pad(rows, p)
 
 

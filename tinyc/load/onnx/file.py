@@ -291,8 +291,7 @@ def parse(content: bytes, where: Loc) -> onnx.ModelProto:
         from tinyc.load.onnx.local_functions import without_functions  # noqa: PLC0415  for models that have some
 
         model = without_functions(model, MAX_ITEMS, where)
-    for text in _texts(model):
-        _check_text(text, where)
+    _check_texts(_texts(model), where)
     return model
 
 
@@ -327,12 +326,13 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
             yield from _tensors(attribute.g)
 
 
-def _check_text(text: object, where: Loc) -> None:
-    if not isinstance(text, str):  # protobuf hands out bad UTF-8 as bytes
-        raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
-    if not text.isprintable() and any(unicodedata.category(letter) in _UNPRINTABLE for letter in text):
-        said = visible(text[:_SHOWN])
-        raise TinycError(f"a name in the model has control characters: '{said}'", where, "rename it in the model")
+def _check_texts(texts: Iterator[object], where: Loc) -> None:
+    for text in texts:
+        if not isinstance(text, str):  # protobuf hands out bad UTF-8 as bytes
+            raise TinycError("the model is damaged: a name in it is no text", where, _DAMAGED)
+        if not text.isprintable() and any(unicodedata.category(letter) in _UNPRINTABLE for letter in text):
+            said = visible(text[:_SHOWN])
+            raise TinycError(f"a name in the model has control characters: '{said}'", where, "rename it in the model")
 
 
 def _opset(model: onnx.ModelProto, where: Loc) -> int:
