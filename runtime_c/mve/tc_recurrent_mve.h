@@ -327,43 +327,4 @@ static inline void tc_recurrent_mve_step(const tc_recurrent_mve_t *layer, int32_
 
 #endif
 
-/* tc_lstm_loop.h with such sums. */
-static inline void tc_lstm_loop_mve_by(const tc_recurrent_mve_t *layer, const void *x,
-                                       const void *hidden_before, const void *cell_before, void *y,
-                                       int16_t *hidden_after, int16_t *cell_after, void *scratch,
-                                       tc_recurrent_mve_sums_t *by)
-{
-    const tc_recurrent_t *p = &layer->cell;
-    int32_t *cell = (int32_t *)scratch;
-
-    tc_recurrent_begins(p, hidden_before, cell);
-    tc_recurrent_begins_cell(p, cell_before, cell);
-    for (int32_t step = 0; step < p->steps; step++) {
-        int16_t *vector = tc_recurrent_vector(p, cell, step);
-        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
-        tc_recurrent_mve_input(p, x, step, vector);
-        tc_recurrent_mve_step(layer, cell, vector, next, y, step, 0, by, tc_recurrent_mve_lstm);
-    }
-    tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
-}
-
-/* tc_gru_loop.h with such sums. */
-static inline void tc_gru_loop_mve_by(const tc_recurrent_mve_t *layer, const void *x,
-                                      const void *hidden_before, void *y, int16_t *hidden_after,
-                                      void *scratch, tc_recurrent_mve_sums_t *by)
-{
-    const tc_recurrent_t *p = &layer->cell;
-    int32_t *memory = (int32_t *)scratch;
-
-    tc_recurrent_begins(p, hidden_before, memory);
-    for (int32_t step = 0; step < p->steps; step++) {
-        int16_t *vector = tc_recurrent_vector(p, memory, step);
-        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
-        tc_recurrent_mve_input(p, x, step, vector);
-        tc_recurrent_mve_step(layer, memory, vector, next, y, step, p->state_at / 8, by,
-                              tc_recurrent_mve_gru);
-    }
-    tc_gru_loop_keeps(p, memory, hidden_after);
-}
-
 #endif

@@ -39,58 +39,40 @@ static inline void tc_recurrent_s8_sums(const int16_t *vector, const int8_t *w, 
     }
 }
 
-/* tc_lstm_loop.h with such sums. per_byte: weights, 1 or 2. */
-static inline void tc_lstm_loop_by(const tc_recurrent_s8_t *layer, const void *x, const void *hidden_before,
-                                   const void *cell_before, void *y, int16_t *hidden_after,
-                                   int16_t *cell_after, void *scratch, int32_t per_byte,
+/* A step of an LSTM with such sums. per_byte: weights, 1 or 2. */
+static inline void tc_lstm_s8_step(const tc_recurrent_s8_t *layer, int32_t *cell, const int16_t *vector,
+                                   int16_t *next, void *y, int32_t step, int32_t per_byte,
                                    tc_recurrent_sums_t *sums)
 {
     const tc_recurrent_t *p = &layer->cell;
-    int32_t *cell = (int32_t *)scratch;
 
-    tc_recurrent_begins(p, hidden_before, cell);
-    tc_recurrent_begins_cell(p, cell_before, cell);
-    for (int32_t step = 0; step < p->steps; step++) {
-        int16_t *vector = tc_recurrent_vector(p, cell, step);
-        int16_t *next = tc_recurrent_vector(p, cell, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = 0; u < p->units; u++) {
-            const int32_t *bias = layer->bias + 4 * u;
-            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
-            sums(vector, layer->w + 4 * u * p->taps / per_byte, p->taps, 4, acc);
-            tc_lstm_loop_unit(p, acc, layer->factors + 4 * u, cell, next, y, step, u);
-        }
+    for (int32_t u = 0; u < p->units; u++) {
+        const int32_t *bias = layer->bias + 4 * u;
+        int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
+        sums(vector, layer->w + 4 * u * p->taps / per_byte, p->taps, 4, acc);
+        tc_lstm_loop_unit(p, acc, layer->factors + 4 * u, cell, next, y, step, u);
     }
-    tc_lstm_loop_keeps(p, cell, hidden_after, cell_after);
 }
 
-/* tc_gru_loop.h with such sums. */
-static inline void tc_gru_loop_by(const tc_recurrent_s8_t *layer, const void *x, const void *hidden_before,
-                                  void *y, int16_t *hidden_after, void *scratch, int32_t per_byte,
+/* A step of a GRU with such sums. */
+static inline void tc_gru_s8_step(const tc_recurrent_s8_t *layer, int32_t *memory, const int16_t *vector,
+                                  int16_t *next, void *y, int32_t step, int32_t per_byte,
                                   tc_recurrent_sums_t *sums)
 {
     const tc_recurrent_t *p = &layer->cell;
-    int32_t *memory = (int32_t *)scratch;
 
-    tc_recurrent_begins(p, hidden_before, memory);
-    for (int32_t step = 0; step < p->steps; step++) {
-        int16_t *vector = tc_recurrent_vector(p, memory, step);
-        int16_t *next = tc_recurrent_vector(p, memory, step + 1) + p->state_at;
-        tc_recurrent_input(p, x, step, vector);
-        for (int32_t u = 0; u < p->units; u++) {
-            const int32_t *bias = layer->bias + 4 * u;
-            const int8_t *w = layer->w + 3 * u * p->taps / per_byte;
-            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
-            sums(vector, w, p->state_at, 3, acc);
-            const int32_t over_input = acc[2];
-            acc[2] = acc[3];
-            sums(vector + p->state_at, w + 3 * p->state_at / per_byte, p->taps - p->state_at, 3, acc);
-            acc[3] = acc[2];
-            acc[2] = over_input;
-            tc_gru_loop_unit(p, acc, layer->factors + 3 * u, memory, next, y, step, u);
-        }
+    for (int32_t u = 0; u < p->units; u++) {
+        const int32_t *bias = layer->bias + 4 * u;
+        const int8_t *w = layer->w + 3 * u * p->taps / per_byte;
+        int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
+        sums(vector, w, p->state_at, 3, acc);
+        const int32_t over_input = acc[2];
+        acc[2] = acc[3];
+        sums(vector + p->state_at, w + 3 * p->state_at / per_byte, p->taps - p->state_at, 3, acc);
+        acc[3] = acc[2];
+        acc[2] = over_input;
+        tc_gru_loop_unit(p, acc, layer->factors + 3 * u, memory, next, y, step, u);
     }
-    tc_gru_loop_keeps(p, memory, hidden_after);
 }
 
 #endif
