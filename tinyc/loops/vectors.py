@@ -5,22 +5,29 @@ have 128 bits. VNCLIP shifts and saturates, by the rounding of vxrm, which is do
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from tinyc.loops.expression import (
+    TABLE_BYTES,
+    TABLE_ZERO,
     AddProduct,
     Centred,
-    Element,
     HighSum,
+    Negative,
     Node,
     Number,
     OneLess,
     Param,
+    Plus,
     Saturate,
+    TableEntry,
     before,
     inner,
     loads,
     moves,
+    tables,
 )
+from tinyc.loops.registers import Values
 from tinyc.machine.riscv import RiscvAsm
 from tinyc.machine.work import Work
 
@@ -30,56 +37,69 @@ WITHIN = "TC_RVV_CODE"  # tells the assembler of the extension
 LANES = 32  # of 32 bits in eight registers of 128 bits, the shortest that application profiles allow
 CALL = Work(10, 10)  # around the function
 
-_HOMES = ("t2", "t3", "t4", "t5", "t6", "a4", "a5")
-_BYTES = ("v4", "v6")  # of inputs, as they are loaded
-_WIDE = ("v8", "v16")  # of inputs, in 32 bits
-_SUM = "v24"
+_HOMES = ("t3", "t4", "t5", "t6", "a4", "a5", "a6", "a7")
+_GROUPS = ("v8", "v16", "v24")
+_NARROW = "v4"  # of an input of fewer bits, as it is loaded
+_SIZES = {"int8_t": 1, "int16_t": 2, "int32_t": 4}
+_LOADS = {"int8_t": "lb", "int32_t": "lw"}  # of an input that is one number
 
 
 def code(root: Node, names: tuple[str, ...]) -> RiscvAsm:
-    """The assembly of f(p, x0, ..., y). names: fields of p behind n. Unit: a `turn` of the loop.
+    """The assembly of f(p, x0, ..., y), or without names, fields of p behind n, of f(n, x0, ..., y). Unit: a `turn` of
+    the loop.
 
-    a1 and on: inputs, then the output, t1: elements left, t0: those of the turn, t2 and on: parameters.
+    a1 and on: inputs, then the output, t1: elements left, t0: those of the turn, t2: free, t3 and on: parameters.
     """
     asm, inputs = RiscvAsm(WITHIN), loads(root)
+    moving = [load for load in inputs if moves(load)]
     y = f"a{1 + len(inputs)}"
     homes: dict[Node, str] = {Param(name): register for name, register in zip(names, _HOMES, strict=False)}
-    asm.words("lw", ["t1", *homes.values()], "a0")
-    for node in before(root):
-        match node:
-            case Centred(x, minus):
-                homes[node] = _number(asm, x)
-                asm.op("add", homes[node], homes[node], homes[minus])
-            case AddProduct(start, x, factor):
-                product = _number(asm, x) if isinstance(x, Element) else homes[factor]
-                asm.op("mul", product, product, homes[factor if isinstance(x, Element) else x])
-                homes[node] = homes[start]
-                asm.op("add", homes[node], homes[node], product)
-            case _:
-                raise ValueError(f"{node} is not computed before a loop")
-    asm.op("csrwi", "vxrm", "2")  # down
+    if names:
+        asm.words("lw", ["t1", *homes.values()], "a0")
+    else:
+        asm.op("mv", "t1", "a0")
+    for table in tables(root):
+        homes[table] = f"a{1 + table.number}"
+        moving.remove(table)
+        asm.add(homes[table], homes[table], TABLE_ZERO)
+    for load in inputs:
+        if not moves(load):
+            homes[load] = f"a{1 + load.number}"
+            asm.op(_LOADS[load.ctype], homes[load], f"0({homes[load]})")
+    _before(asm, root, homes)
+    if any(isinstance(node, Saturate) for node in inner(root)):
+        asm.op("csrwi", "vxrm", "2")  # down
     with asm.loop("turn", "turn", aligned=False, of_call=True):
         asm.op("vsetvli", "t0", "t1", "e32", "m8", "ta", "ma")
-        moving = [load for load in inputs if moves(load)]
-        for load, register in zip(moving, _BYTES, strict=False):
-            asm.op("vle8.v", register, f"(a{1 + load.number})")
-        places = dict(homes)
-        for load, narrow, wide in zip(moving, _BYTES, _WIDE, strict=False):
-            places[load] = wide
-            asm.op("vsext.vf4", wide, narrow)
+        values = Values(root, homes, _GROUPS)
+        for load in moving:
+            to, bits = values.load(load), 8 * _SIZES[load.ctype]
+            asm.op(f"vle{bits}.v", to if bits == 32 else _NARROW, f"(a{1 + load.number})")
+            if bits < 32:
+                asm.op(f"vsext.vf{32 // bits}", to, _NARROW)
         for node in inner(root):
-            _node(asm, node, places)
-        asm.op("vse8.v", places[root], f"({y})")
-        next_turn(asm, {f"a{1 + load.number}": 1 for load in moving} | {y: 1})
+            _node(asm, node, *values.define(node, last=partial(_is_factor, node)))
+        asm.op("vse8.v", values[root, 0], f"({y})")
+        sizes = {f"a{1 + load.number}": _SIZES[load.ctype] for load in moving} | {y: 1}
+        next_turn(asm, sizes | {homes[table]: TABLE_BYTES for table in tables(root)})
     asm.op("ret")
     return asm
 
 
-def _number(asm: RiscvAsm, load: Element) -> str:
-    """The register with an input that is one number, in place of its address."""
-    register = f"a{1 + load.number}"
-    asm.op("lb", register, f"0({register})")
-    return register
+def _before(asm: RiscvAsm, root: Node, homes: dict[Node, str]) -> None:
+    """What is computed before the loop, in registers of numbers that are not read again."""
+    for node in before(root):
+        match node:
+            case Centred(x, minus):
+                homes[node] = homes[x]
+                asm.op("add", homes[node], homes[node], homes[minus])
+            case AddProduct(start, x, factor):
+                product = homes[factor if isinstance(x, Centred) else x]
+                asm.op("mul", product, homes[x], homes[factor])
+                homes[node] = homes[start]
+                asm.op("add", homes[node], homes[node], product)
+            case _:
+                raise ValueError(f"{node} is not computed before a loop")
 
 
 def next_turn(asm: RiscvAsm, sizes: Mapping[str, int]) -> None:
@@ -98,32 +118,50 @@ def work(asm: RiscvAsm, elements: int, _root: Node) -> Work:
     return asm.work() + -(-elements // LANES) * asm.work("turn")
 
 
-def _node(asm: RiscvAsm, node: Node, places: dict[Node, str]) -> None:
+def _is_factor(node: Node, operand: Node) -> bool:
+    return isinstance(node, AddProduct) and operand not in (node.start, node.x)
+
+
+def _node(asm: RiscvAsm, node: Node, to: str, places: Mapping[Node, str]) -> None:
     match node:
-        case Centred(x, minus):
-            places[node] = places[x]
-            asm.op("vadd.vx", places[x], places[x], places[minus])
+        case TableEntry(table, x):
+            places_of = _GROUPS[-1]
+            asm.op("vid.v", places_of)
+            asm.op("vsll.vi", places_of, places_of, str(TABLE_BYTES.bit_length() - 1))
+            asm.op("vadd.vv", places_of, places_of, places[x])
+            asm.op("vsetvli", "zero", "zero", "e8", "m2", "ta", "ma")
+            asm.op("vluxei32.v", to, f"({places[table]})", places_of)
+        case Plus(a, b) | Centred(a, b):
+            asm.op("vadd.vx", to, places[a], places[b])
+        case Negative(x):
+            asm.op("vmin.vx", to, places[x], "zero")
         case AddProduct(start, x, factor):
+            by = "v" if places[factor].startswith("v") else "x"
             if not moves(start):
-                asm.op("vmv.v.x", _SUM, places[start])
-            places[node] = _SUM
-            asm.op("vmacc.vv" if moves(factor) else "vmacc.vx", _SUM, places[factor], places[x])
-        case OneLess(start, x):  # in the place of an input
-            places[node] = _WIDE[0]
-            asm.op("vsra.vi", _WIDE[0], places[x], "31")
-            asm.op("vadd.vx", _WIDE[0], _WIDE[0], places[start])
-        case HighSum(x, factor, add, twice):
-            places[node] = places[x]
-            if twice:
-                asm.op("csrwi", "vxrm", "0")  # halves up
-                asm.op("vsmul.vx", places[x], places[x], places[factor])
-                asm.op("csrwi", "vxrm", "2")
+                asm.op(f"vmul.v{by}", to, places[x], places[factor])
+                asm.op("vadd.vx", to, to, places[start])
             else:
-                asm.op("vmulh.vx", places[x], places[x], places[factor])
-            asm.op("vadd.vv" if moves(add) else "vadd.vx", places[x], places[x], places[add])
-        case Saturate(x):
-            places[node] = places[x]
-            saturate(asm, node, places[x], places)
+                assert to == places[start], "a sum of products takes the place of what it adds to"
+                asm.op(f"vmacc.v{by}", to, places[factor], places[x])
+        case OneLess(start, x):
+            asm.op("vsra.vi", to, places[x], "31")
+            asm.op("vadd.vx", to, to, places[start])
+        case HighSum(x, factor, add):
+            _high_product(asm, node, to, (places[x], places[factor]))
+            asm.op("vadd.vv" if moves(add) else "vadd.vx", to, to, places[add])
+        case Saturate() if to == places[node.x]:
+            saturate(asm, node, to, places)
+        case _:
+            raise ValueError(f"{node} is no function of words")
+
+
+def _high_product(asm: RiscvAsm, node: HighSum, to: str, sides: tuple[str, str]) -> None:
+    if node.twice:
+        asm.op("csrwi", "vxrm", "0")  # halves up
+        asm.op("vsmul.vx", to, *sides)
+        asm.op("csrwi", "vxrm", "2")
+    else:
+        asm.op("vmulh.vx", to, *sides)
 
 
 def saturate(asm: RiscvAsm, node: Saturate, vector: str, places: Mapping[Node, str]) -> None:

@@ -25,7 +25,6 @@ from tinyc.loops import (
     thumb_words,
     vectors,
     vectors_packed,
-    vectors_words,
 )
 from tinyc.loops.expression import Node, has_words, is_packed, loads, numbers, result_type
 from tinyc.loops.lines import AROUND, CODE_BYTES, LINE, LoopLines
@@ -87,7 +86,7 @@ class LoopCore:
 DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_packed, by_core=True)
 HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_packed, helium_words, short=128)
 HELIUM_FLOAT = replace(HELIUM, isa=frozenset({"mve", "fpu"}))
-VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_packed, vectors_words, share=ARMV7M_SHARE)
+VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_packed, vectors, share=ARMV7M_SHARE)
 LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their functions' names
     {
         "mve": HELIUM,
