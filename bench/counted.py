@@ -3,9 +3,9 @@
 
 Every kernel whose cost is counted runs small layers (`counted_layers.py`) on an emulated core of each kind, compiled
 for speed; of the instructions of their steps comes by least squares what each unit takes, in shares of what was
-counted. Some layers run in a library of their own and compiled for size, too: what that takes is a share. Written are
-tinyc/kernel/counted.json, where kernels that were not asked for stay, and in tinyc/explain/measured_costs.json what
-estimates make of these costs: nothing, they are counts.
+counted. Some layers run in a library of their own, too, of which comes what units take there, and compiled for size:
+what that takes is a share. Written are tinyc/kernel/counted.json, where kernels that were not asked for stay, and in
+tinyc/explain/measured_costs.json what estimates make of these costs: nothing, they are counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -65,7 +65,12 @@ ESTIMATES = ROOT / "tinyc" / "explain" / "measured_costs.json"
 ESTIMATED = ("cortex-m7", "cortex-m33")  # beside those of BOARDS; they run the Cortex-M4's code
 _VECTORS = "rv32v"
 _PRECISE = 4  # digits of instructions
-_ALONE, _SMALL = 2, 8  # layers of a kernel, about, that are counted in libraries of their own, and compiled for size
+_SMALL = 8  # layers of a kernel, about, that are counted compiled for size
+# The same in libraries of their own: for each unit, and of further numerics; of these, also compiled for size.
+_EACH, _FURTHER, _SMALL_ALONE = 2, 3, 2
+_USUAL = 0.1  # what a unit's usual share weighs there, of a layer: it decides where layers do not tell units apart
+ALONE, SIZE_ALONE = "alone", "size alone"
+WAYS = (ALONE, counted.SIZE, SIZE_ALONE)
 _SAME = 0.05  # share of instructions that these may take more or less without a word
 _NO_GAIN, _TURNS = 1e-9, 9
 
@@ -74,7 +79,7 @@ Floats = npt.NDArray[np.float64]
 
 class Layer(NamedTuple):
     """What a kernel repeats in a layer, and what was counted: instructions, modelled cycles by core, bytes of its
-    code. others: instructions where it is compiled otherwise, by `counted.WAYS`, as far as these were counted."""
+    code. others: instructions where it is compiled otherwise, by `WAYS`, as far as these were counted."""
 
     units: Mapping[str, int]
     instructions: int
@@ -95,9 +100,10 @@ def main() -> int:
         estimates = json.loads(ESTIMATES.read_text(encoding="utf-8"))
         for kernel, own in by_kernel.items():
             each, missed = (table[kernel][kind], 0.0) if args.shares else fitted(own)
-            each = with_shares(own, each)
             print(f"{kind:8} {kernel:30} {missed:6.1%} of {len(own)}", each)
-            table.setdefault(kernel, {})[kind] = each
+            of_kernel = table.setdefault(kernel, {})
+            of_kernel.pop(counted.alone_on(kind), None)
+            of_kernel |= in_all_ways(kind, own, each)
             if not args.shares:
                 take_as_counted(estimates, BOARDS[kind], kernel, own, counted.SCALE[kind])
         counted.TABLE.write_text(as_json(table), encoding="utf-8")
@@ -123,32 +129,50 @@ def measured(board: Board, names: set[str], shares: bool = False) -> Mapping[str
                 select(network.graph, board.isa, numerics, prefer=network.prefer)  # which asks for units
                 nodes = [node.name for node in network.graph.nodes]
                 keys = {name: (name, frozenset(units[kernel, name].items())) for name in nodes}
-                if keys.values() - by_kernel[kernel].keys():
-                    others = {} if by_kernel[kernel] else otherwise(network, board, numerics, units)
+                if more := keys.values() - by_kernel[kernel].keys():
+                    further = bool(by_kernel[kernel])
+                    others = otherwise(_with(network, keys, more), board, numerics, units, further)
                     if shares:
-                        alike = {keys[name]: Layer(units[kernel, name], 0, {}, 0, own) for name, own in others.items()}
-                        by_kernel[kernel] = by_kernel[kernel] or alike
+                        for name, own in others.items():
+                            by_kernel[kernel].setdefault(keys[name], Layer(units[kernel, name], 0, {}, 0, own))
                         continue
                     for node, layer in run(network, board, numerics, units):
                         by_kernel[kernel].setdefault(keys[node], layer._replace(others=others.get(node, {})))
     return {kernel: list(own.values()) for kernel, own in sorted(by_kernel.items()) if own}
 
 
+def _with(network: Together, keys: Mapping[str, object], some: Collection[object]) -> Together:
+    """The layers whose keys are among these."""
+    return network.of(tuple(node for node in network.graph.nodes if keys[node.name] in some))
+
+
 def otherwise(
-    network: Together, board: Board, numerics: Numerics, units: Mapping[tuple[str, str], Mapping[str, int]]
+    network: Together,
+    board: Board,
+    numerics: Numerics,
+    units: Mapping[tuple[str, str], Mapping[str, int]],
+    further: bool,
 ) -> Mapping[str, Mapping[str, int]]:
-    """Instructions of some nodes as compiled in another way, by node: in a library of each alone, and for size."""
+    """Instructions of some nodes as compiled in another way, by node: in a library of each alone, and for size.
+    further: other numerics were counted before, of which there is more."""
     counts: dict[str, dict[str, int]] = defaultdict(dict)
     nodes = network.graph.nodes
-    some = nodes[len(nodes) // 4 :: max(len(nodes) // _ALONE, 1)][:_ALONE]
-    more = nodes[len(nodes) // 8 :: max(len(nodes) // _SMALL, 1)]
-    ways: list[tuple[str, Sequence[Node], Optimize]] = [(counted.SIZE, more, "size")]
-    ways += [(counted.ALONE, [node], "speed") for node in some]
-    ways += [(counted.SIZE_ALONE, [node], "size") for node in some]
+    of_nodes = [own for (_, name), own in units.items() if name in {node.name for node in nodes}]
+    some = spread(nodes, _FURTHER if further else _EACH * len({unit for own in of_nodes for unit in own if own[unit]}))
+    ways: list[tuple[str, Sequence[Node], Optimize]] = [(ALONE, [node], "speed") for node in some]
+    if not further:
+        ways.append((counted.SIZE, spread(nodes, _SMALL), "size"))
+        ways += [(SIZE_ALONE, [node], "size") for node in spread(some, _SMALL_ALONE)]
     for way, own, optimize in ways:
         for name, layer in run(network.of(tuple(own)), board, numerics, units, optimize):
             counts[name][way] = layer.instructions
     return counts
+
+
+def spread(nodes: Sequence[Node], most: int) -> Sequence[Node]:
+    """So many of them, as far from each other as they can be."""
+    count = min(most, len(nodes))
+    return [nodes[(2 * place + 1) * len(nodes) // (2 * count)] for place in range(count)]
 
 
 def of_kernel(network: Together, kernel: str) -> Together:
@@ -262,7 +286,7 @@ def _cycles_of(ran: RunResult, elf: Elf, core: str) -> Mapping[int, int]:
 def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
     """Instructions of each unit, none below 0, and the largest share of a layer that they miss."""
     names = [*dict.fromkeys(unit for layer in own for unit in layer.units), counted.CALL]
-    assert not {counted.CODE, *counted.WAYS} & set(names), "the table has these words for something else"
+    assert not {counted.CODE, counted.SIZE} & set(names), "the table has these words for something else"
     counts = np.array([layer.instructions for layer in own], np.float64)
     terms = np.array([[{**layer.units, counted.CALL: 1}.get(unit, 0) for unit in names] for layer in own], np.float64)
     factors = not_negative(terms / counts[:, None], np.ones(len(own)))
@@ -271,18 +295,53 @@ def fitted(own: Sequence[Layer]) -> tuple[Mapping[str, float], float]:
     return each | {counted.CODE: min(layer.code for layer in own)}, float(np.abs(said / counts - 1).max())
 
 
-def with_shares(own: Sequence[Layer], each: Mapping[str, float]) -> Mapping[str, float]:
-    """Instructions of each unit with what layers take that are compiled otherwise, of what these say of all of them."""
-    shares = {}
-    for way in counted.WAYS:
-        compiled = [layer for layer in own if way in layer.others]
-        said = sum(
-            each[counted.CALL] + sum(each[unit] * count for unit, count in layer.units.items()) for layer in compiled
-        )
-        share = float(f"{sum(layer.others[way] for layer in compiled) / said:.{_PRECISE}g}") if compiled else 1.0
-        if abs(share - 1) > _SAME:
-            shares[way] = share
-    return {name: value for name, value in each.items() if name not in counted.WAYS} | shares
+def in_all_ways(kind: str, own: Sequence[Layer], each: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
+    """What the table has of a kernel on a kind of core: each, instructions of units, with what code takes that is
+    compiled for size; and the same of a layer alone, where it differs."""
+    units = {unit: value for unit, value in each.items() if unit != counted.SIZE}
+    alone = fitted_alone([layer for layer in own if ALONE in layer.others], units)
+    shares = (_share(own, units, counted.SIZE), _share(own, alone, SIZE_ALONE))
+    ways = {kind: units, counted.alone_on(kind): alone}
+    if abs(_share(own, units, ALONE) - 1) <= _SAME and abs(shares[0] - shares[1]) <= _SAME and _alike(own, units):
+        del ways[counted.alone_on(kind)]
+    return {
+        key: {**units, **({} if abs(share - 1) <= _SAME else {counted.SIZE: share})}
+        for (key, units), share in zip(ways.items(), shares, strict=False)
+    }
+
+
+def _share(own: Sequence[Layer], each: Mapping[str, float], way: str) -> float:
+    """What layers take that are compiled in a way, of what each unit says of them; 1 where none was."""
+    compiled = [layer for layer in own if way in layer.others]
+    said = sum(said_of(layer, each) for layer in compiled)
+    return float(f"{sum(layer.others[way] for layer in compiled) / said:.{_PRECISE}g}") if compiled else 1.0
+
+
+def said_of(layer: Layer, each: Mapping[str, float]) -> float:
+    """Instructions of a layer where units take these."""
+    return each[counted.CALL] + sum(each[unit] * count for unit, count in layer.units.items())
+
+
+def _alike(own: Sequence[Layer], each: Mapping[str, float]) -> bool:
+    """Whether layers take alone what is said of them."""
+    missed = [abs(layer.others[ALONE] / said_of(layer, each) - 1) for layer in own if ALONE in layer.others]
+    return max(missed, default=0) <= _SAME
+
+
+def fitted_alone(own: Sequence[Layer], each: Mapping[str, float]) -> Mapping[str, float]:
+    """Instructions of each unit in layers alone in their libraries, near a share of what it takes usually: that decides
+    where these layers, which are few, do not tell units apart."""
+    share = _share(own, each, ALONE)
+    names = [unit for unit, value in each.items() if unit != counted.CODE and value > 0]
+    counts = np.array([layer.others[ALONE] for layer in own], np.float64)
+    terms = np.array([[{**layer.units, counted.CALL: 1}[unit] for unit in names] for layer in own], np.float64)
+    usual = np.diag([_USUAL / (share * each[unit]) for unit in names])
+    rows = np.concatenate([terms.reshape(-1, len(names)) / counts[:, None], usual])
+    factors = not_negative(rows, np.concatenate([np.ones(len(own)), np.full(len(names), _USUAL)]))
+    alone = {unit: float(f"{factor:.{_PRECISE}g}") for unit, factor in zip(names, factors, strict=True)}
+    missed = max((abs(said_of(layer, {**each, **alone}) / layer.others[ALONE] - 1) for layer in own), default=0)
+    print(f"         {share:6.2f} of that alone, {missed:6.1%} of {len(own)}", alone)
+    return {**each, **alone}
 
 
 def not_negative(terms: Floats, targets: Floats) -> Floats:
@@ -325,10 +384,11 @@ def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer]
 
 
 def as_json(table: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """A line for each kernel and kind."""
+    """A line for each kernel and kind, and for layers alone there."""
+    keys = [key for kind in BOARDS for key in (kind, counted.alone_on(kind))]
     kernels = (
         f' "{kernel}": {{\n'
-        + ",\n".join(f'  "{kind}": {json.dumps(table[kernel][kind])}' for kind in BOARDS if kind in table[kernel])
+        + ",\n".join(f'  "{key}": {json.dumps(table[kernel][key])}' for key in keys if key in table[kernel])
         + "\n }"
         for kernel in sorted(table)
     )

@@ -48,6 +48,9 @@ DEPTHWISE = (
     Layer("depthwise_conv2d", DepthwiseConv2D(pad=ONE, dilation=TWO), (1, 7, 14, 8), (3, 3, 8)),
     Layer("depthwise_conv2d", DepthwiseConv2D(TWO), (1, 10, 10, 7), (2, 2, 7)),
     Layer("depthwise_conv2d", DepthwiseConv2D(pad=Padding(2, 0, 2, 0), act=RELU), (1, 1, 30, 10), (1, 5, 10)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(act=RELU), (1, 18, 1, 40), (12, 1, 40)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 9, 1, 100), (9, 1, 100)),
+    Layer("depthwise_conv2d", DepthwiseConv2D(), (1, 6, 6, 24), (6, 6, 24)),
 )
 CONVOLUTIONS = (
     Layer("conv2d", Conv2D(), (1, 5, 7, 17), (10, 1, 1, 17)),

@@ -24,7 +24,7 @@ from tinyc.base.numerics import Numerics  # noqa: E402
 from tinyc.board.board import list_boards  # noqa: E402
 from tinyc.choose.select import candidates  # noqa: E402
 from tinyc.ir.graph import Graph  # noqa: E402
-from tinyc.kernel.counted import CALL, CODE, WAYS, counts  # noqa: E402
+from tinyc.kernel.counted import CALL, CODE, SIZE, counts  # noqa: E402
 from tinyc.ops import all_ops  # noqa: E402
 from tinyc.ops.integer_binary import KINDS  # noqa: E402
 from tinyc.ops.integer_map import STEPS  # noqa: E402
@@ -126,7 +126,7 @@ def test_every_unit_that_a_cost_may_name_was_counted() -> None:
     model that has it ended in a KeyError. All kinds of cores have the same units (test_counted.py)."""
     missing, vain = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
     for cost in counted_costs():
-        of_kernel = next(iter(counts()[cost.kernel].values())).keys() - {CALL, CODE, *WAYS}
+        of_kernel = next(iter(counts()[cost.kernel].values())).keys() - {CALL, CODE, SIZE}
         named = units_named_by(cost.units)
         missing[cost.kernel] = missing.get(cost.kernel, frozenset()) | named - of_kernel
         vain[cost.kernel] = vain.get(cost.kernel, of_kernel) - named

@@ -21,10 +21,10 @@ from tinyc.kernel.site import Site
 
 TABLE = Path(__file__).with_name("counted.json")
 CALL, CODE = "call", "code"  # units that all kernels have: a call; bytes of code, once
-# What layers take of that otherwise: in a library's only layer with the kernel, whose sizes a compiler puts into the
-# code; compiled for size; both. None is 1.
-ALONE, SIZE, SIZE_ALONE = "alone", "size", "size alone"
-WAYS = (ALONE, SIZE, SIZE_ALONE)
+SIZE = "size"  # what is taken, of that, by code that is compiled for size; missing: as much
+# A kind of core with this word has what units take in a library's only layer with the kernel, whose sizes a compiler
+# puts into the code; missing: as much.
+_ALONE = " alone"
 # Costs are on one scale, that of ARMv7-M: so many of its instructions are one of another core's, in kernels that both
 # have. rv32v: of kernels that need RISC-V's vectors.
 SCALE: Mapping[str, float] = MappingProxyType(
@@ -76,7 +76,6 @@ def counted(kernel: str, site: Site, units: Units, data_bytes: int = 0) -> Cost:
     """What a call of the kernel at the site costs that repeats these. data_bytes: of constants beside the node's."""
     scale, each = _on(kernel, site)
     whole = each[CALL] + sum(each[unit] * count for unit, count in units.items())
-    whole *= each.get(ALONE, 1.0) if is_alone(site) else 1.0
     arrays = [site.const(i) for i in range(len(site.node.inputs)) if site.is_const(i)]
     consts = sum(array.nbytes + _PER_BIAS * (array.dtype == np.int32) * array.size for array in arrays)
     return Cost(round(scale * whole), consts + data_bytes, 0)
@@ -95,8 +94,7 @@ def counted_at(kernel: str, site: Site) -> CountedShares | None:
     if kernel not in counts():
         return None
     scale, each = _on(kernel, site)
-    alone = is_alone(site)
-    return CountedShares(1 / scale, each.get(SIZE_ALONE, 1.0) / each.get(ALONE, 1.0) if alone else each.get(SIZE, 1.0))
+    return CountedShares(1 / scale, each.get(SIZE, 1.0))
 
 
 def is_alone(site: Site) -> bool:
@@ -119,10 +117,17 @@ def counted_each(kernel: str, unit: str, site: Site) -> float:
 
 
 def _on(kernel: str, site: Site) -> tuple[float, Mapping[str, float]]:
-    """The scale of the site's kind of core, and what was counted there; of a kernel for few cores, on one of these."""
+    """The scale of the site's kind of core, and what was counted there, perhaps alone; of a kernel for few cores, on
+    one of these."""
     own, kind = counts()[kernel], kind_of(site.isa)
     kind = kind if kind in own else next(iter(own))
-    return SCALE[kind], own[kind]
+    alone = alone_on(kind)
+    return SCALE[kind], own[alone] if alone in own and is_alone(site) else own[kind]
+
+
+def alone_on(kind: str) -> str:
+    """The key of what a kernel takes alone in a library, on cores of a kind."""
+    return kind + _ALONE
 
 
 def counted_kernel(

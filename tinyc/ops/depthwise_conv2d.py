@@ -162,8 +162,10 @@ def dsp_scratch(site: Site, p: ConvParams) -> int:
 
 
 def of_products(site: Site, p: ConvParams) -> Units:
-    """Products, and sums of them."""
-    return {"product": macs(site), **of_outputs(p, site.y().elements)}
+    """Products, those of windows beside no other, whose places a compiler may know, and sums of them."""
+    of_column = site.y().shape[2] == 1
+    products = {"product": macs(site) * (not of_column), "product of a column": macs(site) * of_column}
+    return {**products, **of_outputs(p, site.y().elements)}
 
 
 def portable_rows(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
