@@ -38,7 +38,7 @@ from tinyc.loops.expression import (
     operands,
     result_type,
 )
-from tinyc.loops.helium_words import has_floats
+from tinyc.loops.helium import has_floats
 from tinyc.loops.lines import LoopLines
 from tinyc.loops.registers import NoRegisterError, Registers
 from tinyc.loops.written import DSP, HELIUM, THUMB2, LoopCore, LoopFunction

@@ -20,7 +20,6 @@ from tinyc.loops import (
     dsp_packed,
     helium,
     helium_packed,
-    helium_words,
     plain,
     thumb_words,
     vectors,
@@ -68,9 +67,7 @@ class LoopCore:
     def macro(self, root: Node) -> str:
         """Of the preprocessor, whether there are the instructions."""
         module = self.module(root)
-        return self.guard or str(
-            module.GUARD_FLOAT if module is helium_words and helium_words.has_floats(root) else module.GUARD
-        )
+        return self.guard or str(module.GUARD_FLOAT if module is helium and helium.has_floats(root) else module.GUARD)
 
     def code(self, loop: LoopFunction, core: Core) -> Assembly:
         """The assembly of a loop."""
@@ -84,7 +81,7 @@ class LoopCore:
 
 
 DSP = LoopCore(frozenset({"dsp"}), "tc_dsp.h", dsp, dsp_packed, by_core=True)
-HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_packed, helium_words, short=128)
+HELIUM = LoopCore(frozenset({"mve"}), "tc_mve.h", helium, helium_packed, helium, short=128)
 HELIUM_FLOAT = replace(HELIUM, isa=frozenset({"mve", "fpu"}))
 VECTORS = LoopCore(VECTORS_ISA, "tc_rvv.h", vectors, vectors_packed, vectors, share=ARMV7M_SHARE)
 LOOP_CORES: Mapping[str, LoopCore] = MappingProxyType(  # by the ending of their functions' names
