@@ -47,8 +47,7 @@ def test_as_low_as_what_is_alive(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_short_chains_beside_all_placements(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "FEWEST", 2)
+def test_short_chains_beside_all_placements(seed: int) -> None:
     rng = random.Random(seed)
     blocks = [block(rng.randrange(1, 7), 2 * i, 2 * i + 3) for i in range(4)]
     blocks += [block(rng.randrange(1, 7), born := rng.randrange(8), born + rng.randrange(1, 3)) for _ in range(4)]

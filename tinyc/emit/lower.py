@@ -80,7 +80,7 @@ def _step(graph: Graph, plan: Plan, pool: ConstPool, number: int, index: int, no
         pool.add(const, node.name)
     by_rows = None
     if row is not None:
-        by_rows = shared_out(split, choice.site, plan) if split else row_step(form, row, index, node, plan, pool)
+        by_rows = shared_out(split, choice.site, plan) if split else row_step(form, row, index, node.inputs, plan, pool)
     written = row.special if row else choice.offer.special
     return Step(
         index=number,

@@ -9,7 +9,6 @@ import numpy as np
 
 from tinyc.emit.constants import ConstPool
 from tinyc.emit.program import LOST, RowStep, RowTable
-from tinyc.ir.graph import Node
 from tinyc.kernel.kernel import Const, CoreSplit, In, RowForm, Rows
 from tinyc.kernel.site import Site
 from tinyc.plan.answer import SLOW, Plan
@@ -33,14 +32,14 @@ def _lossy_table(places: Sequence[int], lost: Sequence[int], unit: int, pool: Co
     return RowTable(base, 0, unit, const)
 
 
-def row_step(form: Form, row: RowForm, index: int, node: Node, plan: Plan, pool: ConstPool) -> RowStep:
-    """Of a layer whose form makes one row, or a few, per call."""
-    problem = plan.problem
+def row_step(form: Form, row: RowForm, index: int, inputs: Sequence[str], plan: Plan, pool: ConstPool) -> RowStep:
+    """Of the layer of that number, whose form makes one row, or a few, per call. inputs: of its node."""
+    problem, layer = plan.problem, plan.problem.layers[index]
     used = {arg.index for arg in row.call.args if isinstance(arg, In)}
-    tensors = {index: problem.tensor_of(node.inputs[index]) for index in used}
+    tensors = {number: problem.tensor_of(inputs[number]) for number in used}
     makers = {name: layer.node for layer in problem.layers for name in layer.writes}
     moved = {move.tensor for move in plan.moves}
-    walk, rows = problem.layers[index].walk, row.call.rows
+    walk, rows = layer.walk, row.call.rows
     assert walk is not None
     assert rows is not None  # of every row form
 
@@ -54,9 +53,9 @@ def row_step(form: Form, row: RowForm, index: int, node: Node, plan: Plan, pool:
             i: _places_of_calls(plan, index, rows, tensor, pool) if tensor in moved else table_of(tensor)
             for i, tensor in tensors.items()
         },
-        output=table_of(problem.tensor_of(node.outputs[0]), walk.first),
-        scratch=_table(plan.scratch_offsets.get(node.name, (0,)), problem.unit, pool, node.name, "scratch_at"),
-        accumulator=plan.accumulator_offsets.get(node.name, 0),
+        output=table_of(layer.writes[0], walk.first),
+        scratch=_table(plan.scratch_offsets.get(layer.node, (0,)), problem.unit, pool, layer.node, "scratch_at"),
+        accumulator=plan.accumulator_offsets.get(layer.node, 0),
         spare=form.spare,
         spare_calls=form.spare_turns,
     )

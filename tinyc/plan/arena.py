@@ -22,7 +22,7 @@ from functools import lru_cache
 from tinyc.plan.blocks import Block, Layout
 from tinyc.plan.disjunctions import none_within
 from tinyc.plan.lowest import lowest_of
-from tinyc.plan.stretches import place_by_stretches
+from tinyc.plan.stretches import FEWEST, place_by_stretches
 
 Undo = list[tuple[int, int]]  # (block, offset that it had)
 
@@ -131,8 +131,10 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
     offsets, order = tuple(best.offsets), list(best.order)
     if is_least(layout, offsets, work):
         return offsets
-    if (by_stretches := place_by_stretches(layout, lower_bound, offsets, best.height)) is not None:
-        return by_stretches
+    if len(layout.blocks) >= FEWEST:
+        by_stretches = place_by_stretches(layout, lower_bound, offsets, best.height)
+        if by_stretches is not None:
+            return by_stretches
     most = 300 * len(order) * best.work
 
     def worthwhile(reached: int) -> int:

@@ -95,7 +95,7 @@ def _starts(layout: Layout, bound: int, enough: int, work: int) -> Sequence[int]
     """An offset for every block; a height of `enough` bytes ends the search."""
     starts = place(layout, enough, work)
     reached = height(layout, starts)
-    if reached <= enough or is_least(layout, starts, work):
+    if not layout.scratch or reached <= enough or is_least(layout, starts, work):
         return starts
     return place_from_ends(layout, layout.scratch, bound, reached, min(work, FULL_WORK)) or starts
 

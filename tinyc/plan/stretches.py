@@ -29,7 +29,7 @@ Offsets = tuple[int, ...]
 def place_by_stretches(layout: Layout, lower_bound: int, initial: Offsets, reached: int) -> Offsets | None:
     """An offset for every block, as low as found: `initial`, whose height is `reached`, or lower. None: the layout does
     not fall into stretches. Deterministic."""
-    spans = _spans(layout) if len(layout.blocks) >= FEWEST else []
+    spans = _spans(layout)
     if len(spans) < 2 or max(len(here) for here, _, _ in spans) > _MOST:
         return None
     shapes: dict[object, _Shape] = {}

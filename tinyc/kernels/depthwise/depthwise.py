@@ -79,8 +79,23 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
 
 
 def _is_slower(layer: PlaneLayer, others: Sequence[PlaneLayer]) -> bool:
-    """Whether the bands of another one say so; then nobody needs its text to know."""
+    """Whether the bands of another one say so, or that it is the same with columns for rows, whose places are further
+    apart: then nobody needs its text to know."""
+    if layer.transposed and layer.stays_in_order and _with_near_columns(layer) in others:
+        return True
     return any(other.is_quicker_than(layer) and replace(layer, band=other.band) == other for other in others)
+
+
+def _with_near_columns(layer: PlaneLayer) -> PlaneLayer:
+    """The layer upright, if that is as high and wide."""
+    return replace(
+        layer,
+        in_step=layer.in_row,
+        in_row=layer.in_step,
+        out_step=layer.out_row,
+        out_row=layer.out_step,
+        transposed=False,
+    )
 
 
 def _written(layer: PlaneLayer) -> tuple[Asm, Work]:

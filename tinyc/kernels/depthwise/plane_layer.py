@@ -9,8 +9,11 @@ from tinyc.base.dataclass import dataclass
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
 from tinyc.machine.cores import Core
+from tinyc.machine.three_stage import ThreeStage
 
 _RESIDENT_WORDS = 6  # weight words of a channel that registers hold
+_CHANNEL = 20  # cycles of a channel of a band beside its products, at least
+_PAD_ROW = 30  # of a row of zero points beside its stores, at most
 _UNROLLED_OUTPUTS = 26  # of the loop over output rows
 
 
@@ -177,12 +180,29 @@ class PlaneLayer:
     def is_looped(self) -> bool:
         """Whether a channel's rows of a band take several turns, which cost more than the next band does: that one
         takes no rows of this one."""
-        return self.keep == 0 and min(self.band, self.out_h) > self.turn
+        return self.keep == 0 and self.takes_turns
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether a channel's rows of a band are a loop."""
+        return min(self.band, self.out_h) > self.turn
 
     def is_quicker_than(self, other: PlaneLayer) -> bool:
-        """Whether that follows from the bands, of two functions that differ in nothing else."""
-        own, others = ((layer.bands, layer.loaded_rows, layer.is_looped, -layer.turn) for layer in (self, other))
-        return own != others and all(a <= b for a, b in zip(own, others, strict=True))
+        """Whether that follows from the bands, of two functions that differ in nothing else. Where instructions stay in
+        order, and a band's rows take turns in both, fewer bands pay for rows of padding."""
+        rows = self.loaded_rows - other.loaded_rows
+        padding = rows * self.groups * (_PAD_ROW + 9 * self.plane_row // 32)
+        pays = self.stays_in_order and self.takes_turns <= other.takes_turns
+        begun = (other.bands - self.bands) * self.channels * _CHANNEL * pays
+        own, others = ((layer.bands, layer.is_looped, -layer.turn) for layer in (self, other))
+        differs = rows != 0 or own != others
+        return differs and padding <= begun and all(a <= b for a, b in zip(own, others, strict=True))
+
+    @property
+    def stays_in_order(self) -> bool:
+        """Whether a function with more of the same instructions takes longer: none of a core that begins two at a time,
+        where all are ordered anew."""
+        return isinstance(self.core, ThreeStage)
 
     @property
     def last_band(self) -> int:

@@ -76,8 +76,9 @@ def _by_window(site: Site, p: ConvParams, packing: Packing) -> Iterator[RowForm]
     """Those that only layers with such windows have."""
     if packing in (WIDE, DIGITS) and (is_3x3(site) or is_3x3_by_two(site)):
         yield from rows_fast.row_forms(site, p)
-    is_wide = p.w.shape[1:3] != (1, 1) and p.attrs.dilation == (1, 1) and p.attrs.groups == 1
-    if packing is WIDE and is_wide:
+    out_c, k_h, k_w, in_c = p.w.shape
+    is_wide = k_h * k_w > 1 and k_h <= 255 and p.attrs.dilation == (1, 1) and p.attrs.groups == 1
+    if packing is WIDE and is_wide and in_c % 4 == out_c % 4 == 0:
         yield from rows_direct.row_forms(site, p)
 
 

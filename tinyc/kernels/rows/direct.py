@@ -62,11 +62,6 @@ class Direct:
         return 2 * GROUP * self.in_c
 
     @property
-    def fits(self) -> bool:
-        """Whether this module can write the function."""
-        return self.in_c % 4 == 0 and self.out_c % GROUP == 0 and self.k_h <= 255
-
-    @property
     def turn(self) -> int:
         """Taps of a turn: they divide those of a column."""
         return max(n for n in range(4, _TURN + 1, 4) if self.in_c % n == 0)
@@ -187,7 +182,7 @@ class DirectRow:
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """The form, and (equal rows, stride 1, at most one column of padding) one in place; empty if there is none. The
-    layer has one group, no dilation, and windows of more than a pixel."""
+    layer has one group, channels in fours, no dilation, and windows of more than a pixel and at most 255 rows."""
     a, (out_c, k_h, k_w, in_c) = p.attrs, p.w.shape
     matrix = matrix_of(p)
     finish = WIDE.finish_of(matrix)
@@ -197,7 +192,7 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     window = Window.of(a, k_h, k_w)
     in_w, out_w = site.x(0).shape[2], site.y().shape[2]
     plain = DirectRow(in_w, out_w, window.stride.w, window.pad.left, held=False)
-    if not direct.fits or any(left + right >= k_w for left, right in plain.kinds(direct)):
+    if any(left + right >= k_w for left, right in plain.kinds(direct)):
         return ()
     rows = row_geometry(site, window, p.x_zero)
     same = rows.in_row_bytes == rows.out_row_bytes and window.stride.w == 1 and in_c == out_c
