@@ -49,7 +49,11 @@ class CortexM33:
 
     def lag(self, first: Decoded, second: Decoded) -> int:
         """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
-        return _m33_lag(first, second)
+        own = _registers(first)
+        if not own.late:
+            return own.cycles
+        other = _registers(second)
+        return own.cycles + (not own.late.isdisjoint(other.behind_load if first.kind is Kind.LOAD else other.needed))
 
     def pairing(self, op: Decoded) -> int:
         """Of all the same."""
@@ -70,19 +74,24 @@ class CortexM33:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _m33_cost(op: Decoded, last: Decoded | None) -> int:
+    own = _registers(op)
+    if last is None:
+        return own.cycles
     if _pairs_with_branch(op, last):
         return 0
-    waits = last is not None and bool(_registers(last).late & _needed(op, last))
+    return own.cycles + (
+        not _registers(last).late.isdisjoint(own.behind_load if last.kind is Kind.LOAD else own.needed)
+    )
+
+
+def _m33_alone(op: Decoded) -> int:
+    """Cycles of an instruction for which nothing is missing."""
     if op.kind in (Kind.LOADS, Kind.STORES):
-        return waits + max(1, op.words)
+        return max(1, op.words)
     if op.is_memory and op.words > 1:
-        return waits + op.words
+        return op.words
     flags = op.instruction.mnemonic == "muls"
-    return waits + flags + (1 if op.kind is Kind.IT else FIXED.get(op.kind, 1))
-
-
-def _m33_lag(first: Decoded, second: Decoded) -> int:
-    return _m33_cost(first, None) + bool(_registers(first).late & _needed(second, first))
+    return flags + (1 if op.kind is Kind.IT else FIXED.get(op.kind, 1))
 
 
 def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
@@ -92,16 +101,21 @@ def _pairs_with_branch(op: Decoded, last: Decoded | None) -> bool:
 
 
 class _Registers(NamedTuple):
-    """Of an instruction. late: what it writes that is there a cycle later than of other instructions. added: the
-    accumulator, where it is no factor as well."""
+    """Of an instruction of the Cortex-M33. late: what it writes that is there a cycle later than of other instructions.
+    needed: what it reads in the first stage; behind_load: the same right behind a load. cycles: where nothing is
+    missing."""
 
     late: frozenset[str]
-    added: frozenset[str]
+    needed: frozenset[str]
+    behind_load: frozenset[str]
+    cycles: int
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _registers(op: Decoded) -> _Registers:
-    return _Registers(_late(op), _added(op))
+    needed = _needed(op)
+    is_sum = _SUMS.fullmatch(op.instruction.mnemonic) and not op.is_product
+    return _Registers(_late(op), needed, op.reads if is_sum else needed, _m33_alone(op))
 
 
 def _late(op: Decoded) -> frozenset[str]:
@@ -113,13 +127,13 @@ def _late(op: Decoded) -> frozenset[str]:
     return op.writes if two_stages or _PACKED.fullmatch(op.instruction.mnemonic) else frozenset()
 
 
-def _needed(op: Decoded, last: Decoded) -> frozenset[str]:
-    """What it reads in the first stage: not what it stores, nor what a product adds to, unless a sum was shifted."""
+def _needed(op: Decoded) -> frozenset[str]:
+    """What it reads in the first stage: not what it stores, nor what a product adds to. Right behind a load a sum needs
+    all of it."""
     if op.kind in (Kind.STORE, Kind.STORES):
         return op.address
     if op.is_product or _SUMS.fullmatch(op.instruction.mnemonic):
-        loaded_sum = last.kind is Kind.LOAD and not op.is_product
-        return op.reads if loaded_sum else op.reads - _registers(op).added
+        return op.reads - _added(op)
     return op.reads
 
 

@@ -97,14 +97,13 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
     accesses = _Accesses(memory)
     through, lag = accesses.through, core.lag
     for number, op in enumerate(ops):
-        reads, writes, both = _registers(op)
-        for register in both:
-            if register in writer:
-                first = writer[register]
-                behind = waits[first]
-                cycles = 1 if register == FLAGS else lag(ops[first], op)
-                if behind.get(number, -1) < cycles:
-                    behind[number] = cycles
+        reads, writes = op.reads, op.writes
+        for first in {writer[register] for register in op.touched if register in writer}:
+            waits[first][number] = lag(ops[first], op)
+        if op.row.flags or op.row.carries or op.leaves:
+            reads, writes = _with_flags(op)
+            if FLAGS in writer:
+                waits[writer[FLAGS]][number] = max(waits[writer[FLAGS]].get(number, 0), 1)
         for register in writes:
             if register in readers:
                 for reader in readers.pop(register):
@@ -203,11 +202,10 @@ def _last_of(earlier: Sequence[_Access], access: _Access) -> list[_Access]:
 FLAGS = "flags"
 
 
-def _registers(op: Decoded) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """What an instruction reads, what it writes, and both; the flags among them."""
+def _with_flags(op: Decoded) -> tuple[frozenset[str], frozenset[str]]:
+    """What an instruction reads, and what it writes; the flags among them."""
     reads = op.reads | {FLAGS} if op.row.carries or op.leaves else op.reads
-    writes = op.writes | {FLAGS} if op.row.flags else op.writes
-    return reads, writes, reads | writes
+    return reads, op.writes | {FLAGS} if op.row.flags else op.writes
 
 
 def heights(alone: Sequence[int], behind: Behind) -> list[int]:

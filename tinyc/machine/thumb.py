@@ -240,10 +240,14 @@ class Asm(Assembly):
         cycles_of = self._cycles
         if not self._cached_sums:
             sums: dict[int, tuple[Often, int, int]] = {}
-            for often, item, cost in zip(self._often, self._items, cycles_of, strict=True):
-                if type(item) is Line:
-                    _, count, cycles = sums.get(id(often), (often, 0, 0))
-                    sums[id(often)] = often, count + 1, cycles + cost
+            start, often = 0, self._often
+            for stop in range(1, len(often) + 1):  # stretches of lines that run equally often
+                if stop < len(often) and often[stop] is often[start]:
+                    continue
+                lines = sum([type(item) is Line for item in self._items[start:stop]])
+                _, count, cycles = sums.get(id(often[start]), (often[start], 0, 0))
+                sums[id(often[start])] = often[start], count + lines, cycles + sum(cycles_of[start:stop])
+                start = stop
             self._cached_sums = tuple(sums.values())
         return self._cached_sums
 
