@@ -89,6 +89,18 @@ def candidates(
     `prefer` names the kernel of some nodes, for tests and tuning. Raises TinycError at the first node
     that no kernel serves, with what each kernel asks for.
     """
+    return _sharing_code(offered(graph, isa, numerics, prefer, flash, core))
+
+
+def offered(
+    graph: Graph,
+    isa: frozenset[str],
+    numerics: Numerics,
+    prefer: Mapping[str, str] | None = None,
+    flash: SlowFlash | None = None,
+    core: Core = CORTEX_M4,
+) -> dict[str, list[Choice]]:
+    """The candidates with the costs that kernels say, before it is asked what layers share."""
     choices = {}
     for node in graph.nodes:
         if op_of(node).view:
@@ -98,7 +110,7 @@ def candidates(
             choices[node.name] = _candidates(site, (prefer or {}).get(node.name), flash)
         except TinycError as error:
             raise error.located(node.where).hinted(_in_float32(graph, node)) from error
-    return _sharing_code(choices)
+    return choices
 
 
 def _in_float32(graph: Graph, node: Node) -> str:
@@ -198,7 +210,7 @@ def repriced(by_node: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[
 
 
 def as_compiled(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
-    """The candidates with what a core's compiler makes of kernels in C."""
+    """The candidates, or what kernels offer, with what a core's compiler makes of kernels in C."""
     return _sharing_code(
         {
             node: [replace(choice, cost=cost_of(choice.offer, choice.site), compiled=compiled) for choice in choices]

@@ -14,7 +14,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.base.one_thread import one_thread
 from tinyc.board import Board
 from tinyc.choose.compiled_code import compiled_code
-from tinyc.choose.select import Choice, as_compiled, candidates
+from tinyc.choose.select import Choice, as_compiled, offered
 from tinyc.choose.slow_flash import SlowFlash
 from tinyc.emit.blob import with_blob
 from tinyc.emit.fetching import with_fetches
@@ -224,7 +224,7 @@ def _candidates(graph: Graph, numerics: Numerics, board: Board, options: Options
         compiled = compiled_code(board.core, board.isa, "speed")
         flash = None if timing is None else SlowFlash(timing, compiled=compiled)
         core = written_for(board.core, timing is not None)
-        choices = candidates(graph, board.isa, numerics, flash=flash, core=core)
+        choices = offered(graph, board.isa, numerics, flash=flash, core=core)
         if options.weights_blob:
             choices = {node: _of_one_size(own) for node, own in choices.items()}
         return Candidates(graph, as_compiled(choices, compiled))
