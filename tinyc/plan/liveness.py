@@ -39,6 +39,11 @@ class Load:
     def bytes(self) -> int:
         return self.fullest[()]
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Equal of loads that leave the same."""
+        return self.turns.tobytes(), *((names, live.tobytes()) for names, live in self.inplace.items())
+
     def live(self, inplace: Names) -> Ints:
         """Live bytes in each turn where rows are made in place of one of these tensors."""
         return self.inplace.get(inplace, self.turns)

@@ -10,9 +10,7 @@ layers, in other orders of turns, are one offer.
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,54 +18,31 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition
-from tinyc.plan.liveness import Load
+from tinyc.plan.fitting import ANY_BYTES, NO_FORM, Fitting, Fittings, LayerForms
 from tinyc.plan.polygon import PRICES, Polygon
-from tinyc.plan.problem import Form, Layer
-from tinyc.plan.rows.cuts import Measured, mixes, mixture
-from tinyc.plan.sharing import Ways, functions_of, shared_code
+from tinyc.plan.problem import Form
+from tinyc.plan.rows.cuts import Measured
+from tinyc.plan.sharing import Functions, Ways, functions_of, shared_code
 from tinyc.plan.uses import Ints
 from tinyc.plan.worth import Floats
 
-NEVER = 2**46  # cycles: nothing fits
+NEVER = ANY_BYTES  # cycles: nothing fits
 _GRAIN = 64  # bytes of flash, at least
 _GRAIN_STEP = 16  # bytes that grains are multiples of, so that tables which count other code once share their sums
 _STATES = 2048  # of a table, at most
 _PRICES_APART = 3  # of those at which it is looked at what code layers share
-_NONE = -1  # no form
 _NUMBER_BITS = 16  # of an offer among those of its span, of which there is at most one for each state
 _Span = tuple[int, int]  # layers [start, stop)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fitting:
-    """Which forms of a layer fit, by their numbers. above: those that fit in some turns, with the turns in which they
-    do not; turns: how many there are."""
-
-    forms: tuple[Form, ...]
-    whole: tuple[int, ...]
-    above: Mapping[int, tuple[int, ...]]
-    turns: int
-    mixed: dict[tuple[int, int], Form] = field(default_factory=dict)  # of those that cuts have
-
-    def form(self, fast: int, spare: int) -> Form:
-        """The form of a number, or a mixture of it and a spare one."""
-        if spare == _NONE:
-            return self.forms[fast]
-        if (fast, spare) not in self.mixed:
-            form = mixture(self.forms[fast], self.forms[spare], self.above[fast], self.turns)
-            assert form is not None
-            self.mixed[fast, spare] = form
-        return self.mixed[fast, spare]
 
 
 @dataclass(frozen=True, eq=False)
 class _Forms:
     """Forms of a layer that no other ones beat: bytes of flash ascending, cycles descending. fast: their numbers;
-    spare: those of what is there in some turns in their place, or _NONE."""
+    spare: those of what is there in some turns in their place, or NO_FORM."""
 
     flash: Ints
     cycles: Ints
-    fitting: _Fitting
+    fitting: Fitting
     fast: Ints
     spare: Ints
 
@@ -198,84 +173,25 @@ class CutTable:
         return taken[::-1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ranges:
-    """What fits of each layer of a group from so many live bytes on, ascending, and up to which."""
-
-    since: list[int]
-    fitting: list[tuple[Sequence[_Fitting] | None, int]]
-
-
 class _CommonTables:
     """What tables of the same groups have in common, whatever they count once."""
 
-    def __init__(self) -> None:
+    def __init__(self, measured: Sequence[Measured]) -> None:
+        self.fittings = Fittings(measured)
+        self.figures: dict[tuple[object, ...], tuple[Ints, Ints]] = {}
         self.of_layer: dict[tuple[object, ...], _Forms] = {}
         self.of_group: dict[tuple[object, ...], _Sums] = {}
-        self._needs: dict[tuple[int, int], tuple[int, ...]] = {}  # by id of the forms and of the load
-        self._mixing: dict[int, list[bool]] = {}  # which of the forms may be mixed; by their id
-        self._codes: dict[int, frozenset[Hashable]] = {}
-        self._fitting: dict[tuple[object, ...], _Fitting] = {}
-        self._ranges: dict[int, _Ranges] = {}  # by id of the group
+        self.at_prices = np.empty((1024, len(PRICES)))  # of forms, what the cheapest costs at each price of a byte
+        self._rows: dict[_Forms, int] = {}  # where those of forms are
 
-    def codes(self, forms: tuple[Form, ...]) -> frozenset[Hashable]:
-        """Keys of all code that the forms may share with others."""
-        if id(forms) not in self._codes:
-            self._codes[id(forms)] = frozenset(code.key for form in forms for code in form.cost.codes)
-        return self._codes[id(forms)]
-
-    def mixing(self, forms: tuple[Form, ...]) -> list[bool]:
-        """Which of the forms may be mixed with others."""
-        if id(forms) not in self._mixing:
-            self._mixing[id(forms)] = [mixes(form) for form in forms]
-        return self._mixing[id(forms)]
-
-    def fitting(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
-        """What fits of each layer of a group, None where one has none that fits; and the number of live bytes from
-        which on there may be others."""
-        ranges = self._ranges.setdefault(id(own), _Ranges([], []))
-        at = bisect_right(ranges.since, live_bytes)
-        if not at or live_bytes >= ranges.fitting[at - 1][1]:
-            ranges.since.insert(at, live_bytes)
-            ranges.fitting.insert(at, self._fitting_of(own, live_bytes))
-            at += 1
-        return ranges.fitting[at - 1]
-
-    def _fitting_of(self, own: Measured, live_bytes: int) -> tuple[Sequence[_Fitting] | None, int]:
-        if own.need > live_bytes:
-            return None, own.need
-        layers, until = [], NEVER
-        for layer, load in zip(own.layers, own.loads, strict=True):
-            fitting, changes = self._of_layer(layer, load, live_bytes, whole=own.is_whole)
-            if not fitting.whole:
-                return None, changes
-            layers.append(fitting)
-            until = min(until, changes)
-        return layers, until
-
-    def _of_layer(self, layer: Layer, load: Load, live_bytes: int, *, whole: bool) -> tuple[_Fitting, int]:
-        """The forms of a layer that fit beside the load, and those that do in some turns."""
-        forms = layer.whole_forms if whole else layer.row_forms
-        needs = self._needs_of(forms, load)
-        fits = tuple([i for i, need in enumerate(needs) if need <= live_bytes])
-        until = min((need for need in needs if need > live_bytes), default=NEVER)
-        key: tuple[object, ...] = (id(forms), fits)
-        above: dict[int, tuple[int, ...]] = {}
-        if not whole and until < NEVER and fits and any(self.mixing(forms)):
-            others = [i for i, need in enumerate(needs) if need > live_bytes]
-            above = {i: load.turns_above(forms[i], live_bytes) for i in others}
-            until = min(until, *(_next_level(load, forms[i], live_bytes) for i in others))
-            key = (*key, *above.values(), len(load.turns))
-        if key not in self._fitting:
-            self._fitting[key] = _Fitting(forms, fits, above, len(load.turns))
-        return self._fitting[key], until
-
-    def _needs_of(self, forms: tuple[Form, ...], load: Load) -> tuple[int, ...]:
-        """Live bytes with each of the forms."""
-        key = (id(forms), id(load))
-        if key not in self._needs:
-            self._needs[key] = tuple([load.need(form) for form in forms])
-        return self._needs[key]
+    def row_of(self, forms: _Forms) -> int:
+        """Where in `at_prices` the forms are."""
+        if forms not in self._rows:
+            number = self._rows[forms] = len(self._rows)
+            if number == len(self.at_prices):
+                self.at_prices = np.concatenate((self.at_prices, np.empty_like(self.at_prices)))
+            self.at_prices[number] = forms.at_prices
+        return self._rows[forms]
 
 
 class CutTables:
@@ -290,26 +206,20 @@ class CutTables:
         shared: frozenset[Hashable] | None = None,
         common: _CommonTables | None = None,
     ) -> None:
-        self.common = common = common or _CommonTables()
-        self.measured = sorted(measured, key=lambda one: one.stop)
+        self.common = common = common or _CommonTables(measured)
+        self.fittings = common.fittings
+        self.measured = self.fittings.measured
         self.shared = shared
-        self._of_forms: dict[int, tuple[Ints, Ints]] = {}  # bytes and cycles, by id of the forms
         once: dict[Hashable, int] = {}
         sizes: dict[str, tuple[int, int]] = {}  # of a layer, the least and most bytes of its forms
-        forms_of = {
-            (layer.node, id(forms)): forms
-            for one in self.measured
-            for layer in one.layers
-            for forms in (layer.whole_forms, layer.row_forms)
-            if forms
-        }
-        for (node, _), forms in forms_of.items():
-            if shared and shared & common.codes(forms):
-                for code in (code for form in forms for code in form.cost.codes if code.key in shared):
-                    once[code.key] = max(code.size, once.get(code.key, 0))
-            own = self._figures(forms)[0]
-            low, high = sizes.get(node, (NEVER, 0))
-            sizes[node] = min(low, int(own.min())), max(high, int(own.max()))
+        self._counted: dict[LayerForms, frozenset[Hashable] | None] = {}  # of a layer's code what counts once
+        for layer in self.fittings.layers:
+            counted = self._counted[layer] = None if shared is None else shared.intersection(layer.sizes)
+            for key in counted or ():
+                once[key] = max(layer.sizes[key][-1], once.get(key, 0))
+            own = self._figures(layer)[0]
+            low, high = sizes.get(layer.node, (NEVER, 0))
+            sizes[layer.node] = min(low, int(own.min())), max(high, int(own.max()))
         self._least = {node: low for node, (low, _) in sizes.items()}
         self.once_bytes = sum(once.values())
         self.least_bytes = sum(self._least.values()) + self.once_bytes
@@ -317,14 +227,14 @@ class CutTables:
         span = max((most if flash_bytes is None else min(most, flash_bytes)) - self.least_bytes, 0)
         self.grain = max(_GRAIN, -(-span // (_STATES * _GRAIN_STEP)) * _GRAIN_STEP)
         self.states = span // self.grain + 1 + len(sizes)  # what is rounded up may come to one grain a group
-        self._forms: dict[_Fitting, _Forms] = {}
+        self._forms: dict[Fitting, _Forms] = {}
+        self._row_numbers = np.zeros(0, np.int64)  # by number of what fits of a layer, where `at_prices` has its forms
         self._spans: dict[_Span, list[int]] = {}
         for number, one in enumerate(self.measured):
             self._spans.setdefault((one.start, one.stop), []).append(number)
         self._totals: dict[tuple[int, int], _Sums | _Forms] = {}  # by number of the group, and id of what fits of it
         self._offers: dict[tuple[object, ...], _Offers | None] = {}
-        self._ways: dict[_Fitting, Ways] = {}
-        self._costs: dict[int, Floats] = {}  # by id of what fits of the layers, which the common tables keep alive
+        self._ways: dict[Fitting, Ways] = {}
 
     def _bytes(self, form: Form) -> int:
         """Of flash, beside what counts once."""
@@ -332,13 +242,9 @@ class CutTables:
             return form.flash_bytes
         return form.cost.own_bytes + sum(code.alone_bytes for code in form.cost.codes if code.key not in self.shared)
 
-    def counted(self, forms: Iterable[Form]) -> int:
-        """Bytes of flash of the forms of a cut, as its table counts them: at least what they take."""
-        return self.once_bytes + sum(map(self._bytes, forms))
-
     def needs(self) -> list[int]:
         """Numbers of live bytes at which another form fits, ascending."""
-        return sorted({need for own in self.measured for need in _needs(own)})
+        return self.fittings.needs()
 
     def within(self, live_bytes: int) -> CutTable | None:
         """The table of cuts within so many live bytes; None if there are none."""
@@ -356,52 +262,58 @@ class CutTables:
 
     def polygon(self, live_bytes: int) -> Polygon | None:
         """What no cut within so many live bytes is below; None if there are none."""
-        costs = np.full((self.measured[-1].stop + 1, len(PRICES)), np.inf)
-        costs[0] = 0
-        for one in self.measured:
-            layers, _ = self.common.fitting(one, live_bytes)
-            if layers is not None:
-                np.minimum(costs[one.stop], costs[one.start] + self._at_prices(layers), out=costs[one.stop])
-        if costs[-1, 0] == np.inf:
-            return None
-        return Polygon.of(costs[-1] + PRICES * self.once_bytes, self.least_bytes)
+        costs, _ = self._cheapest(live_bytes)
+        return None if costs[-1] == np.inf else Polygon.of(costs + PRICES * self.once_bytes, self.least_bytes)
 
     def shared_sets(self, live_bytes: int) -> Iterator[frozenset[Hashable]]:
         """Keys of code that layers share in good cuts within so many live bytes: of cuts that are the cheapest at a
         price of a byte, their forms exchanged for such code."""
         seen: set[tuple[int, ...]] = set()
-        for price, taken in self._cheapest(live_bytes):
-            layers = [fitting for number in taken for fitting in self._fitting(number, live_bytes)]
+        costs, last = self._cheapest(live_bytes)
+        for place, price in enumerate(PRICES.tolist() if costs[-1] < np.inf else ()):
+            if place % _PRICES_APART:
+                continue
+            groups = self._taken(last[:, place])
+            layers = [fitting for number in groups for fitting in self._fitting(number, live_bytes)]
             forms = [form for fitting in layers for form in self._forms_of(fitting).cheapest(price)]
             if (identity := tuple(map(id, forms))) not in seen:
                 seen.add(identity)
-                functions = shared_code(forms, [self._ways_of(fitting) for fitting in layers], price)
-                yield frozenset(self.keys[function] for function in functions)
+                yield shared_code(forms, [self._ways_of(fitting) for fitting in layers], self._functions, price)
 
-    def _cheapest(self, live_bytes: int) -> Iterator[tuple[float, list[int]]]:
-        """Some prices, and numbers of the groups of the cut that is the cheapest at each; none if there is none."""
-        some = slice(None, None, _PRICES_APART)
-        costs = np.full((self.measured[-1].stop + 1, len(PRICES[some])), np.inf)
+    def _cheapest(self, live_bytes: int) -> tuple[Floats, Ints]:
+        """At each price of a byte what the cheapest cut costs, inf where there is none; and of the cheapest cuts of the
+        first layers the last groups, int64[layers + 1, prices]."""
+        fitting = self.fittings.within(live_bytes)
+        costs = np.full((self.measured[-1].stop + 1, len(PRICES)), np.inf)
         last = np.full(costs.shape, -1)
         costs[0] = 0
-        for number, one in enumerate(self.measured):
-            layers, _ = self.common.fitting(one, live_bytes)
-            if layers is not None:
-                own = costs[one.start] + self._at_prices(layers)[some]
-                last[one.stop, own < costs[one.stop]] = number
-                np.minimum(costs[one.stop], own, out=costs[one.stop])
-        for place, price in enumerate(PRICES[some].tolist() if costs[-1, 0] < np.inf else ()):
-            taken, stop = [], len(costs) - 1
-            while stop:
-                taken.append(int(last[stop, place]))
-                stop = self.measured[taken[-1]].start
-            yield price, taken[::-1]
+        rows = self._rows(fitting.fittings)
+        of_groups = np.zeros((len(fitting.numbers), len(PRICES)))
+        for column in fitting.columns:
+            of_groups[: len(column)] += self.common.at_prices[rows[column]]
+        for stop, places, starts in fitting.stops:
+            own = costs[starts] + of_groups[places]
+            best = own.argmin(axis=0)
+            costs[stop], last[stop] = own[best, np.arange(len(PRICES))], fitting.numbers[places[best]]
+        return costs[-1], last
 
-    def _at_prices(self, layers: Sequence[_Fitting]) -> Floats:
-        """What a group of layers costs at each price of a byte."""
-        if id(layers) not in self._costs:
-            self._costs[id(layers)] = np.sum([self._forms_of(fitting).at_prices for fitting in layers], axis=0)
-        return self._costs[id(layers)]
+    def _taken(self, last: Ints) -> list[int]:
+        """The groups of a cut, in order. last: of the first layers, by how many."""
+        taken, stop = [], len(last) - 1
+        while stop:
+            taken.append(int(last[stop]))
+            stop = self.measured[taken[-1]].start
+        return taken[::-1]
+
+    def _rows(self, fittings: Ints) -> Ints:
+        """Where the common `at_prices` has the forms that fit of layers, by number of these; of others -1."""
+        missing = int(fittings.max(initial=-1)) + 1 - len(self._row_numbers)
+        if missing > 0:
+            self._row_numbers = np.append(self._row_numbers, np.full(missing, -1))
+        every = self.fittings.every
+        for number in fittings[self._row_numbers[fittings] < 0].tolist():
+            self._row_numbers[number] = self.common.row_of(self._forms_of(every[number]))
+        return self._row_numbers
 
     def forms(self, number: int, place: int, live_bytes: int) -> tuple[Form, ...]:
         """The forms of a group's layers in a place of the sums that fit."""
@@ -409,31 +321,25 @@ class CutTables:
         assert sums is not None
         return sums.at(place)
 
-    def _fitting(self, number: int, live_bytes: int) -> Sequence[_Fitting]:
+    def _fitting(self, number: int, live_bytes: int) -> Sequence[Fitting]:
         """What fits of each of a group's layers."""
-        return self.common.fitting(self.measured[number], live_bytes)[0] or ()
+        return self.fittings.of(number, live_bytes) or ()
 
-    def _ways_of(self, fitting: _Fitting) -> Ways:
+    def _ways_of(self, fitting: Fitting) -> Ways:
         """The forms that fit, those too that others beat: where a layer beside has their code they take less flash than
         it seems."""
         if fitting not in self._ways:
-            whole = (fitting.forms[i] for i in fitting.whole)
+            whole = (fitting.layer.forms[i] for i in fitting.whole)
             forms = {id(form): form for form in (*self._forms_of(fitting).forms, *whole)}
             self._ways[fitting] = Ways.of(tuple(forms.values()), self._functions)
         return self._ways[fitting]
 
     @cached_property
-    def keys(self) -> tuple[Hashable, ...]:
-        """Of functions that several layers may have, by number."""
-        return tuple(self._functions)
-
-    @cached_property
-    def _functions(self) -> Mapping[Hashable, int]:
-        layers: dict[str, dict[int, tuple[Form, ...]]] = {}
-        for layer in (layer for one in self.measured for layer in one.layers):
-            for forms in (layer.whole_forms, layer.row_forms):
-                layers.setdefault(layer.node, {})[id(forms)] = forms
-        return functions_of(ways.values() for ways in layers.values())
+    def _functions(self) -> Functions:
+        layers: dict[str, list[Mapping[Hashable, Sequence[int]]]] = {}
+        for layer in self.fittings.layers:
+            layers.setdefault(layer.node, []).append(layer.sizes)
+        return functions_of(layers.values())
 
     def _offered(self, numbers: Sequence[int], live_bytes: int) -> _Offers | None:
         """What groups of the same layers offer together; None where none fits."""
@@ -455,7 +361,7 @@ class CutTables:
 
     def _sums(self, number: int, live_bytes: int) -> _Sums | _Forms | None:
         """Sums of forms of a group's layers; None where one has none that fits."""
-        layers, _ = self.common.fitting(self.measured[number], live_bytes)
+        layers = self.fittings.of(number, live_bytes)
         if layers is None:
             return None
         key = (number, id(layers))
@@ -463,7 +369,7 @@ class CutTables:
             self._totals[key] = self._total(layers)
         return self._totals[key]
 
-    def _total(self, layers: Sequence[_Fitting]) -> _Sums | _Forms:
+    def _total(self, layers: Sequence[Fitting]) -> _Sums | _Forms:
         total: _Sums | _Forms = self._forms_of(layers[0])
         for fitting in layers[1:]:
             forms = self._forms_of(fitting)
@@ -473,58 +379,34 @@ class CutTables:
             total = self.common.of_group[key]
         return total
 
-    def _forms_of(self, fitting: _Fitting) -> _Forms:
+    def _forms_of(self, fitting: Fitting) -> _Forms:
         """The forms of a layer that fit, and mixtures of one that does with one that does in some turns."""
         if fitting not in self._forms:
-            counted = self.shared and self.shared & self.common.codes(fitting.forms)
-            key = (fitting, counted)
+            key = (fitting, self._counted[fitting.layer])
             if key not in self.common.of_layer:
                 self.common.of_layer[key] = self._best_forms(fitting)
             self._forms[fitting] = self.common.of_layer[key]
         return self._forms[fitting]
 
-    def _best_forms(self, fitting: _Fitting) -> _Forms:
-        flash, cycles = self._figures(fitting.forms)
+    def _best_forms(self, fitting: Fitting) -> _Forms:
+        flash, cycles = self._figures(fitting.layer)
         fast = np.array(fitting.whole, np.int64)
-        of_flash, of_cycles, spare = flash[fast], cycles[fast], np.full(len(fast), _NONE)
+        of_flash, of_cycles, spare = flash[fast], cycles[fast], np.full(len(fast), NO_FORM)
         if fitting.above:
-            mixed = _mixtures(fitting, self.common.mixing(fitting.forms))
-            part = np.array([len(fitting.above[number]) for number in mixed[0].tolist()], np.int64)
-            of_both = (cycles[mixed[0]] * (fitting.turns - part) + cycles[mixed[1]] * part) // fitting.turns
-            of_flash = np.concatenate((of_flash, flash[mixed[0]] + flash[mixed[1]]))
+            mixed, spared, turns = fitting.mixtures
+            of_both = (cycles[mixed] * (fitting.turns - turns) + cycles[spared] * turns) // fitting.turns
+            of_flash = np.concatenate((of_flash, flash[mixed] + flash[spared]))
             of_cycles = np.concatenate((of_cycles, of_both))
-            fast, spare = np.concatenate((fast, mixed[0])), np.concatenate((spare, mixed[1]))
+            fast, spare = np.concatenate((fast, mixed)), np.concatenate((spare, spared))
         front = undominated(of_flash, of_cycles)
         return _Forms(of_flash[front], of_cycles[front], fitting, fast[front], spare[front])
 
-    def _figures(self, forms: tuple[Form, ...]) -> tuple[Ints, Ints]:
+    def _figures(self, layer: LayerForms) -> tuple[Ints, Ints]:
         """Bytes of flash, beside what counts once, and cycles of a layer's forms."""
-        if id(forms) not in self._of_forms:
-            flash = np.array([self._bytes(form) for form in forms], np.int64)
-            self._of_forms[id(forms)] = flash, np.array([form.cycles for form in forms], np.int64)
-        return self._of_forms[id(forms)]
-
-
-def _next_level(load: Load, form: Form, live_bytes: int) -> int:
-    """The number of live bytes above these from which on the form fits in more turns."""
-    levels = load.live(form.inplace) + form.scratch_bytes
-    return int(levels[levels > live_bytes].min())
-
-
-def _mixtures(fitting: _Fitting, mixing: Sequence[bool]) -> tuple[Ints, Ints]:
-    """Numbers of forms that do not fit in some turns, and of each that may be there in their place. mixing: which may
-    be mixed."""
-    forms = fitting.forms
-    spares = [i for i in fitting.whole if mixing[i]]
-    pairs = [
-        (fast, spare)
-        for fast in fitting.above
-        if mixing[fast]
-        for spare in spares
-        if forms[fast].cycles < forms[spare].cycles and forms[fast].inplace == forms[spare].inplace
-    ]
-    numbers = np.array(pairs, np.int64).reshape(-1, 2)
-    return numbers[:, 0], numbers[:, 1]
+        key = (layer, self._counted[layer])
+        if key not in self.common.figures:
+            self.common.figures[key] = np.array([self._bytes(form) for form in layer.forms], np.int64), layer.cycles
+        return self.common.figures[key]
 
 
 def undominated(flash: Ints, cycles: Ints) -> Ints:
@@ -546,9 +428,3 @@ def _sum(a: _Sums | _Forms, b: _Forms, grain: int) -> _Sums:
     cycles = (a.cycles[:, None] + b.cycles).ravel()
     front = undominated(flash // grain, cycles)
     return _Sums(flash[front], cycles[front], a, b, divmod(front, len(b.flash)))
-
-
-def _needs(own: Measured) -> Iterator[int]:
-    for layer, load in zip(own.layers, own.loads, strict=True):
-        for form in layer.whole_forms if own.is_whole else layer.row_forms:
-            yield max(load.need(form), own.need)
