@@ -8,6 +8,7 @@ so that what follows from it is made once.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -38,6 +39,11 @@ class LayerForms:
         for code in (code for form in self.forms for code in form.cost.codes):
             sizes.setdefault(code.key, set()).add(code.size)
         return {key: sorted(own) for key, own in sizes.items()}
+
+    @cached_property
+    def own_bytes(self) -> Ints:
+        """Of flash, beside that code, by form."""
+        return np.array([form.cost.own_bytes for form in self.forms], np.int64)
 
     @cached_property
     def cycles(self) -> Ints:
@@ -124,6 +130,11 @@ class Fittings:
     def layers(self) -> Sequence[LayerForms]:
         """The forms of each layer, whole and by rows, where it has some."""
         return [layer for layer in self._layers.values() if layer.forms]
+
+    @cached_property
+    def users(self) -> Mapping[Hashable, int]:
+        """How many layers may have code, whole or by rows, by its key."""
+        return Counter(key for _, key in {(layer.node, key) for layer in self.layers for key in layer.sizes})
 
     @property
     def every(self) -> Sequence[Fitting]:

@@ -27,12 +27,13 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Partition, Plan
 from tinyc.plan.blocks import TooManyRowsError
+from tinyc.plan.live import round_up
 from tinyc.plan.polygon import Polygon
 from tinyc.plan.problem import Problem
 from tinyc.plan.replay import InvalidPlanError
 from tinyc.plan.rows.cuts import Measured
 from tinyc.plan.tables import NEVER, CutTable, CutTables, undominated
-from tinyc.plan.uses import Ints
+from tinyc.plan.uses import Ints, uses_of
 from tinyc.plan.validate import validate
 from tinyc.plan.worth import Floats, Limits, Worth
 
@@ -127,11 +128,22 @@ class Family:
         """How many numbers of live bytes may be placed in an arena."""
         return len(self.ladder) if arena_bytes is None else bisect_right(self.ladder, arena_bytes + self.rounding)
 
-    @property
+    @cached_property
     def rounding(self) -> int:
-        """Bytes by which an arena may be smaller than the live bytes of its cut."""
-        inputs = [] if self.problem is None else [self.problem.tensors[name] for name in self.problem.inputs]
-        return _LAST + _ROUNDING * sum(tensor.rows for tensor in inputs)
+        """Bytes by which an arena may be smaller than the live bytes of its cut: each row counts rounded up, but in a
+        tensor that is there as a whole they lie one behind the other."""
+        problem = self.problem
+        if problem is None:
+            return _LAST
+        uses = uses_of(problem)
+        changes = np.zeros(len(problem.layers) + 2, np.int64)
+        for name, tensor in problem.tensors.items():
+            if name not in problem.inputs:
+                more = tensor.rows * (round_up(tensor.row_bytes, problem.unit) - tensor.row_bytes)
+                changes[max(uses.maker[name], 0)] += more
+                changes[min(uses.last[name], len(problem.layers)) + 1] -= more
+        of_inputs = _ROUNDING * sum(problem.tensors[name].rows for name in problem.inputs)
+        return _LAST + of_inputs + int(changes.cumsum().max())
 
     def plan(self, cut: Partition, effort: Effort = "quick") -> Plan:
         """The plan of a cut, placed; not yet validated. What is placed with more effort takes no larger arena."""

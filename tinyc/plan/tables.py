@@ -237,10 +237,15 @@ class CutTables:
         self._ways: dict[Fitting, Ways] = {}
 
     def _bytes(self, form: Form) -> int:
-        """Of flash, beside what counts once."""
-        if self.shared is None:
-            return form.flash_bytes
-        return form.cost.own_bytes + sum(code.alone_bytes for code in form.cost.codes if code.key not in self.shared)
+        """Of flash, beside what counts once. Parts that no cut takes less than: what layers have whole and what they
+        have by rows is there once for both."""
+        if self.shared is not None:
+            return form.cost.own_bytes + sum(
+                code.alone_bytes for code in form.cost.codes if code.key not in self.shared
+            )
+        users = self.fittings.users
+        parts = {code.key: min(code.size // users[code.key], code.alone_bytes) for code in form.cost.codes}
+        return form.cost.own_bytes + sum(parts.values())
 
     def needs(self) -> list[int]:
         """Numbers of live bytes at which another form fits, ascending."""
@@ -395,11 +400,18 @@ class CutTables:
         if fitting.above:
             mixed, spared, turns = fitting.mixtures
             of_both = (cycles[mixed] * (fitting.turns - turns) + cycles[spared] * turns) // fitting.turns
-            of_flash = np.concatenate((of_flash, flash[mixed] + flash[spared]))
+            of_flash = np.concatenate((of_flash, self._bytes_of_both(fitting.layer, mixed, spared)))
             of_cycles = np.concatenate((of_cycles, of_both))
             fast, spare = np.concatenate((fast, mixed)), np.concatenate((spare, spared))
         front = undominated(of_flash, of_cycles)
         return _Forms(of_flash[front], of_cycles[front], fitting, fast[front], spare[front])
+
+    def _bytes_of_both(self, layer: LayerForms, mixed: Ints, spared: Ints) -> Ints:
+        """Of mixtures. Where forms count parts of what layers may share, both may have the same."""
+        own_bytes = layer.own_bytes
+        parts = self._figures(layer)[0] - own_bytes
+        both = np.maximum(parts[mixed], parts[spared]) if self.shared is None else parts[mixed] + parts[spared]
+        return own_bytes[mixed] + own_bytes[spared] + both
 
     def _figures(self, layer: LayerForms) -> tuple[Ints, Ints]:
         """Bytes of flash, beside what counts once, and cycles of a layer's forms."""
