@@ -179,28 +179,21 @@ def lazy_slots(uses: Uses, start: int, stop: int) -> Slots:
     }
     numbers: dict[int, list[int]] = {index: [] for index in layers}
     count = 0
-
-    def run(last: int) -> None:
-        """The next turn of a layer, and before it whatever it lacks."""
-        nonlocal count
-        pending = [last]
+    read = {source for own in waits.values() for source, _ in own}
+    ends = [index for index in layers if index not in read]
+    for last in (*ends, *reversed(layers)):  # then the rows that nobody reads
+        pending = [(last, _access(uses, last).turns)]  # layers, and how many turns of each there have to be
         while pending:
-            index = pending[-1]
+            index, turns = pending[-1]
             own = numbers[index]
-            turn = len(own)
-            for source, turns in waits[index]:
-                if len(numbers[source]) < turns[turn]:
-                    pending.append(source)
+            if len(own) == turns:
+                pending.pop()
+                continue
+            for source, needed in waits[index]:
+                if len(numbers[source]) < needed[len(own)]:
+                    pending.append((source, needed[len(own)]))
                     break
             else:
                 own.append(count)
                 count += 1
-                pending.pop()
-
-    read = {source for own in waits.values() for source, _ in own}
-    ends = [index for index in layers if index not in read]
-    for index in (*ends, *reversed(layers)):  # then the rows that nobody reads
-        turns = _access(uses, index).turns
-        while len(numbers[index]) < turns:
-            run(index)
     return _slots(count, numbers)
