@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Value
 from tinyc.kernel.counted import CountedCost
-from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Scratch, Struct, offered
+from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Scratch, Struct, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.fourier import Fourier, backward, check_length
 from tinyc.ops.movement import element_bytes
 from tinyc.ops.op import Op, Trait, Unquantized
-from tinyc.ops.signal_rfft import interleaved, is_long, is_short, of_points, table_bytes
+from tinyc.ops.signal_rfft import defined_twiddles, fourier_fields, is_long, is_short, of_points, table_bytes
 from tinyc.ops.signals import need, no_reals
 
 
@@ -46,17 +44,8 @@ def int_ref(p: Fourier, x: Array) -> tuple[Array, ...]:
 
 def lower(site: Site, p: Fourier) -> Call:
     """tc_signal_irfft_s16 or _s32."""
-    x = site.x(0)
-    fields: dict[str, int | float | str | Const] = {
-        "twiddles": interleaved(p.twiddles(), "half", "twiddles"),
-        "split": interleaved(p.split_twiddles(), "half / 2", "split"),
-        "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
-        "half": p.half,
-        "radix": p.radixes[0],
-        "samples": p.length,
-        "lines": x.elements // x.shape[-1],
-    }
-    return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_fourier_{x.dtype}_t", fields))
+    fields = fourier_fields(site, p, defined_twiddles(p), p.length)
+    return Call((Params(), In(0), Out(), Scratch()), Struct(f"tc_fourier_{site.x(0).dtype}_t", fields))
 
 
 def macs(site: Site) -> int:

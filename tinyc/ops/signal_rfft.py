@@ -68,18 +68,29 @@ def interleaved(pair: tuple[Array, Array], what: str, role: str) -> Const:
     return Const(np.stack(pair, axis=-1), f"[{what}][2]", role)
 
 
-def lower(site: Site, p: Fourier) -> Call:
-    """tc_signal_rfft_s16 or _s32: the tables as they are defined."""
+def fourier_fields(site: Site, p: Fourier, twiddles: Const, samples: int) -> dict[str, int | float | str | Const]:
+    """Those of a tc_fourier_s16_t, tc_fourier_s32_t or tc_rfft_words_t. samples: of a line."""
     x = site.x(0)
-    fields: dict[str, int | float | str | Const] = {
-        "twiddles": interleaved(p.twiddles(), "half", "twiddles"),
+    return {
+        "twiddles": twiddles,
         "split": interleaved(p.split_twiddles(), "half / 2", "split"),
         "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
         "half": p.half,
         "radix": p.radixes[0],
-        "samples": x.shape[-1],
+        "samples": samples,
         "lines": x.elements // x.shape[-1],
     }
+
+
+def defined_twiddles(p: Fourier) -> Const:
+    """As they are defined."""
+    return interleaved(p.twiddles(), "half", "twiddles")
+
+
+def lower(site: Site, p: Fourier) -> Call:
+    """tc_signal_rfft_s16 or _s32: the tables as they are defined."""
+    x = site.x(0)
+    fields = fourier_fields(site, p, defined_twiddles(p), x.shape[-1])
     return Call((Params(), In(0), Out()), Struct(f"tc_fourier_{x.dtype}_t", fields))
 
 
@@ -95,16 +106,7 @@ def lower_mve(site: Site, p: Fourier) -> Call:
 
 
 def _lower_steps(site: Site, p: Fourier, twiddles: Const) -> Call:
-    x = site.x(0)
-    fields: dict[str, int | float | str | Const] = {
-        "twiddles": twiddles,
-        "split": interleaved(p.split_twiddles(), "half / 2", "split"),
-        "order": Const(np.array(p.order(), np.uint16), "[half / radix]", "order"),
-        "half": p.half,
-        "radix": p.radixes[0],
-        "samples": x.shape[-1],
-        "lines": x.elements // x.shape[-1],
-    }
+    fields = fourier_fields(site, p, twiddles, site.x(0).shape[-1])
     return Call((Params(), In(0), Out()), Struct("tc_rfft_words_t", fields))
 
 

@@ -29,12 +29,28 @@ from tinyc.passes.weights import has_weights, out_axis, per_input, per_output, s
 _NONE = Act()
 
 
-def _operand(view: View, node: Node) -> tuple[str, Array] | None:
+_Operand = tuple[str, Array]
+
+
+def _operand(view: View, node: Node) -> _Operand | None:
     """(computed input, constant) of a binary node that has one of each."""
     for name, other in (node.inputs, node.inputs[::-1]):
         if view.is_const(other) and not view.is_const(name):
             return name, view.const(other)
     return None
+
+
+def _two_constants(view: View, node: Node, *ops: type[Add | Mul]) -> tuple[Node, _Operand, _Operand] | None:
+    """(the node before, its operand and constant, those of the node), where that is one of `ops` without an activation,
+    nobody else reads it, and nothing repeats."""
+    operand = _operand(view, node)
+    before = view.producer(operand[0], *ops) if operand else None
+    if operand is None or before is None or before.attrs.act != _NONE or not view.sole_use(operand[0]):
+        return None
+    first = _operand(view, before)
+    if first is None or not view.is_float(node) or view.value(first[0]).shape != view.value(node.outputs[0]).shape:
+        return None
+    return before, first, operand
 
 
 def _per_channel(constant: Array, shape: Shape) -> Array | None:
@@ -143,14 +159,11 @@ def _binary_before(view: View, node: Node, kind: type) -> tuple[Node, str, Array
 @rule(Mul)
 def mul_before_add(view: View, node: Node) -> Rewrite | None:
     """add of c, mul by d -> mul by d, add of c*d; and mul by c, mul by d -> mul by c*d."""
-    operand = _operand(view, node)
-    before = view.producer(operand[0], Add, Mul) if operand else None
-    if operand is None or before is None or before.attrs.act != _NONE or not view.sole_use(operand[0]):
+    pair = _two_constants(view, node, Add, Mul)
+    if pair is None:
         return None
-    first, y = _operand(view, before), view.value(node.outputs[0])
-    if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
-        return None
-    draft = RewriteDraft(view, node)
+    before, first, operand = pair
+    draft, y = RewriteDraft(view, node), view.value(node.outputs[0])
     origin = before.origin + node.origin
     both = draft.const(np.asarray(first[1] * operand[1]), view.value(node.inputs[1]), "product")
     if isinstance(before.attrs, Mul):
@@ -163,13 +176,10 @@ def mul_before_add(view: View, node: Node) -> Rewrite | None:
 @rule(Add)
 def merge_adds(view: View, node: Node) -> Rewrite | None:
     """add of c, add of d -> add of c+d."""
-    operand = _operand(view, node)
-    before = view.producer(operand[0], Add) if operand else None
-    if operand is None or before is None or before.attrs.act != _NONE or not view.sole_use(operand[0]):
+    pair = _two_constants(view, node, Add)
+    if pair is None:
         return None
-    first, y = _operand(view, before), view.value(node.outputs[0])
-    if first is None or not view.is_float(node) or view.value(first[0]).shape != y.shape:
-        return None
+    before, first, operand = pair
     draft = RewriteDraft(view, node)
     both = draft.const(np.asarray(first[1] + operand[1]), view.value(node.inputs[1]), "sum")
     return draft.finish([first[0], both], node.attrs, before.origin + node.origin)

@@ -8,6 +8,7 @@ convolutions or products with cosines and sines; their sizes as norms of real an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -285,9 +286,7 @@ def spell_out_dft(view: View, node: Node) -> Rewrite:
     name = draft.add([name], Reshape(rows), x, rows, "rows")
     transform = draft.const(weights, x, "transform")
     name = draft.add([name, transform], FullyConnected(), y, (rows[0], len(weights)), "bins")
-    whole = (*turned[:-2], a.bins, 2)
-    name = draft.add([name], Reshape(whole), y, whole, "whole")
-    return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
+    return _turned_back(draft, name, y, (*turned[:-2], a.bins, 2), order)
 
 
 @rule(Dft)
@@ -304,8 +303,12 @@ def transform_lines(view: View, node: Node) -> Rewrite | None:
     name = draft.add([name], Reshape((lines, n)), x, (lines, n), "lines")
     window = draft.const(np.ones(n, np.float32), x, "window")
     name = draft.add([name, window], Stft(1), y, (lines, 1, a.bins, 2), "bins")
-    whole = (*turned[:-2], a.bins, 2)
-    name = draft.add([name], Reshape(whole), y, whole, "whole")
+    return _turned_back(draft, name, y, (*turned[:-2], a.bins, 2), order)
+
+
+def _turned_back(draft: RewriteDraft, bins: str, y: Value, whole: Shape, order: Sequence[int]) -> Rewrite:
+    """From the bins of all lines to those of the whole, whose axes were in that order, in their places."""
+    name = draft.add([bins], Reshape(whole), y, whole, "whole")
     return draft.finish([name], Transpose(tuple(int(k) for k in np.argsort(order))))
 
 

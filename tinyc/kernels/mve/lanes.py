@@ -113,7 +113,12 @@ def to_bytes(asm: Asm, requant: LaneRequantization, vectors: Sequence[str], temp
     """The low bytes of the halves of vectors = outputs."""
     for vector in vectors:
         asm.op("vqmovnb.s16", vector, vector)
-    for bound, op, end in zip(requant.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
+    clamp_bytes(asm, requant.clamp, vectors, temp)
+
+
+def clamp_bytes(asm: Asm, clamp: tuple[int, int] | None, vectors: Sequence[str], temp: str) -> None:
+    """Bytes of vectors within bounds, where these are narrower than int8. temp: a vector that is free."""
+    for bound, op, end in zip(clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
         if bound != end:
             asm.op("vmov.i8", temp, f"#{bound & 0xFF}")
             for vector in vectors:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.mve.dot import ACCUMULATORS, LANES, STEP
 from tinyc.kernels.mve.finish import LaneRequantization
+from tinyc.kernels.mve.lanes import narrow, to_bytes
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -452,16 +453,9 @@ class _Tile:
     def _narrow(self, vectors: tuple[str, ...]) -> None:
         """Scaled sums -> q0, as bytes of its halves."""
         asm, tile = self.asm, self.tile
-        for half, vector in zip("bt", vectors, strict=False):
-            if tile.requant.shift is None:
-                asm.op(f"vqmovn{half}.s32", "q0", vector)
-            else:
-                asm.op(f"vqrshrn{half}.s32", "q0", vector, f"#{tile.requant.shift}")
-        asm.op("vqmovnb.s16", "q0", "q0")
-        for bound, op, end in zip(tile.requant.clamp or (), ("vmax.s8", "vmin.s8"), (-128, 127), strict=False):
-            if bound != end:
-                asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
-                asm.op(op, "q0", "q0", "q1")
+        for number, vector in enumerate(vectors):
+            narrow(asm, tile.requant, "q0", vector, top=number == 1)
+        to_bytes(asm, tile.requant, ["q0"], "q1")
 
     def _is_pair(self, first: int, gathers: int) -> bool:
         """Whether these last gathers are one, with an output of each of two lines."""

@@ -16,35 +16,28 @@ from tinyc.kernel.kernel import (
     Condition,
     Const,
     Cost,
-    In,
     Kernel,
     Offering,
-    Out,
-    Params,
     RowForm,
-    Scratch,
-    Struct,
-    buffered_flow,
     offered,
     only_if,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s16
 from tinyc.kernel.wide import WideParams, taps_of
-from tinyc.kernel.windows import Window, row_geometry
-from tinyc.kernels.form.row_walk import POINT
+from tinyc.kernel.windows import Window
 from tinyc.kernels.weighted.s16 import (
     Fields,
     Prepared,
     at_once,
+    depthwise_call,
     depthwise_scratch,
     fits_int32,
     geometry,
     one_group,
     one_per_input,
     prepared,
-    row_fields,
-    with_pad,
+    row_call,
 )
 from tinyc.machine.thumb import Work
 
@@ -112,16 +105,9 @@ def scratch(site: Site, p: WideParams) -> int:
 
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     """tc_conv2d_s16_mve: one output row; all of it where that is a row as well."""
-    window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
     constants = prepared(site, p)
-    fields: Fields = {
-        **_fields(p, constants, _steps(p)),
-        "stream": _stream(constants, _matrix_words(constants.taps), (0, 1, 2, 3)),
-        **row_fields(window, in_w, in_c, out_w),
-        "x_zero": p.x_zero,
-    }
-    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == POINT and rows.out_h == 1 else None
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s16_mve_t", fields), rows, flow)
+    stream = _stream(constants, _matrix_words(constants.taps), (0, 1, 2, 3))
+    return row_call(site, p, by_rows, "tc_conv2d_s16_mve_t", {**_fields(p, constants, _steps(p)), "stream": stream})
 
 
 def cost(site: Site, p: WideParams) -> Cost:
@@ -154,17 +140,10 @@ def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
 
 def lower_depthwise(site: Site, p: WideParams) -> Call:
     """tc_depthwise_conv2d_s16_mve: one output row from k_h input rows."""
-    window = Window.of(p.attrs, *p.w.shape[:2])
-    in_w, in_c = site.x(0).shape[2:]
     constants = prepared(site, p)
-    fields: Fields = {
-        **_fields(p, constants, constants.taps.shape[1]),
-        "stream": _stream(constants, _depthwise_words(constants.taps), (0, 2, 4, 6, 1, 3, 5, 7)),
-        "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
-        **row_fields(window, in_w, in_c, site.y().shape[2]),
-    }
-    rows = with_pad(row_geometry(site, window, 0), p)
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s16_mve_t", fields), rows)
+    stream = _stream(constants, _depthwise_words(constants.taps), (0, 2, 4, 6, 1, 3, 5, 7))
+    fields: Fields = {**_fields(p, constants, constants.taps.shape[1]), "stream": stream}
+    return depthwise_call(site, p, "tc_depthwise_conv2d_s16_mve_t", fields)
 
 
 def depthwise_cost(site: Site, p: WideParams) -> Cost:

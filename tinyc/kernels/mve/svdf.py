@@ -19,7 +19,7 @@ from tinyc.kernel.kernel import SpecializedKernel
 from tinyc.kernels.form.function import MVE, LayerFunction, twin
 from tinyc.kernels.mve.dot import LANES
 from tinyc.kernels.mve.four_rows import SUMS, four_rows, shift_down, spread_sums, sum_rows
-from tinyc.kernels.mve.lanes import STREAM
+from tinyc.kernels.mve.lanes import STREAM, clamp_bytes
 from tinyc.machine.cores import CORTEX_M55
 from tinyc.machine.thumb import Asm, Work, naked_function
 
@@ -184,10 +184,7 @@ def _outputs(asm: Asm, layer: SvdfLayer, count: int) -> None:
     asm.op("vqadd.s32", "q0", "q0", "r9")
     asm.op("vqmovnb.s32", "q0", "q0")
     asm.op("vqmovnb.s16", "q0", "q0")
-    for bound, op, end in zip(layer.clamp, ("vmax.s8", "vmin.s8"), (-128, 127), strict=True):
-        if bound != end:
-            asm.op("vmov.i8", "q1", f"#{bound & 0xFF}")
-            asm.op(op, "q0", "q0", "q1")
+    clamp_bytes(asm, layer.clamp, ["q0"], "q1")
     if count < LANES:
         asm.op("movs", "r12", f"#{count}")
         asm.op("vctp.32", "r12")

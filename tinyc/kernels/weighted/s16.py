@@ -167,19 +167,21 @@ def scratch(site: Site, p: WideParams) -> int:
     return 16 * -(-taps_of(p.w).shape[1] // 4)
 
 
+def row_call(site: Site, p: WideParams, by_rows: bool, struct: str, constants: Fields) -> Call:
+    """Of a kernel that makes one output row; all of them where they are one row as well. constants: the fields of its
+    struct that the image says nothing about."""
+    window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
+    fields: Fields = {**constants, **row_fields(window, in_w, in_c, out_w), "x_zero": p.x_zero}
+    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == POINT and rows.out_h == 1 else None
+    return Call((Params(), In(0), Out(), Scratch()), Struct(struct, fields), rows, flow)
+
+
 def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     """tc_conv2d_s16_dsp: one output row; all of it where that is a row as well."""
-    window, in_w, in_c, out_w, rows = geometry(site, p, by_rows)
     constants = prepared(site, p)
-    fields: Fields = {
-        **constants.fields(p),
-        "stream": constants.stream(matrix_words(constants.taps)),
-        **row_fields(window, in_w, in_c, out_w),
-        "x_zero": p.x_zero,
-        "halves": scratch(site, p) // 16,
-    }
-    flow = buffered_flow(out_w, 2, 2 * in_c, 2 * len(p.w)) if window == POINT and rows.out_h == 1 else None
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_conv2d_s16_dsp_t", fields), rows, flow)
+    stream = constants.stream(matrix_words(constants.taps))
+    fields: Fields = {**constants.fields(p), "stream": stream, "halves": scratch(site, p) // 16}
+    return row_call(site, p, by_rows, "tc_conv2d_s16_dsp_t", fields)
 
 
 def cost(site: Site, p: WideParams) -> Cost:
@@ -219,19 +221,24 @@ def depthwise_scratch(site: Site, p: WideParams) -> int:
     return 8 * p.w.shape[0] * p.w.shape[1]
 
 
-def lower_depthwise(site: Site, p: WideParams) -> Call:
-    """tc_depthwise_conv2d_s16_dsp: one output row from k_h input rows."""
+def depthwise_call(site: Site, p: WideParams, struct: str, constants: Fields) -> Call:
+    """Of a kernel that makes one output row from k_h input rows. constants: as of `row_call`."""
     window = Window.of(p.attrs, *p.w.shape[:2])
     in_w, in_c = site.x(0).shape[2:]
-    constants = prepared(site, p)
     fields: Fields = {
-        **constants.fields(p),
-        "stream": constants.stream(depthwise_words(constants.taps)),
+        **constants,
         "pad": Const(np.full(in_c, p.x_zero, np.int16), "[in_c] of x_zero", "pad"),
         **row_fields(window, in_w, in_c, site.y().shape[2]),
     }
     rows = with_pad(row_geometry(site, window, 0), p)
-    return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s16_dsp_t", fields), rows)
+    return Call((Params(), In(0), Out(), Scratch()), Struct(struct, fields), rows)
+
+
+def lower_depthwise(site: Site, p: WideParams) -> Call:
+    """tc_depthwise_conv2d_s16_dsp: one output row from k_h input rows."""
+    constants = prepared(site, p)
+    fields: Fields = {**constants.fields(p), "stream": constants.stream(depthwise_words(constants.taps))}
+    return depthwise_call(site, p, "tc_depthwise_conv2d_s16_dsp_t", fields)
 
 
 def depthwise_cost(site: Site, p: WideParams) -> Cost:

@@ -21,9 +21,7 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.quantize import Quantize
 from tinyc.ops.reshape import Reshape
 from tinyc.ops.sigmoid import Sigmoid
-from tinyc.ops.softmax import Softmax
 from tinyc.ops.tanh import Tanh
-from tinyc.ops.transpose import Transpose
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -98,23 +96,3 @@ def hard_swish(s: OnnxStep) -> None:
 @imports("LeakyRelu")
 def leaky_relu(s: OnnxStep) -> None:
     s.emit([s.value(0)], LeakyRelu(s.node.float_("alpha", 0.01)))
-
-
-@imports("Softmax")
-def softmax(s: OnnxStep) -> None:
-    """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
-    x = s.value(0)
-    rank = len(x.shape)
-    if s.opset < 13:
-        axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
-        rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
-        y = s.insert([rows], Softmax(), "softmax", s.node.outputs[0])
-        s.emit([y], Reshape(x.shape))
-        return
-    axis = s.axis(s.node.int_("axis", -1), rank)
-    if axis == rank - 1:
-        s.emit([x], Softmax())
-        return
-    last = (*(k for k in range(rank) if k != axis), axis)
-    y = s.insert([s.transpose(x, last, "axis_last")], Softmax(), "softmax", s.node.outputs[0])
-    s.emit([y], Transpose(tuple(last.index(k) for k in range(rank))))

@@ -134,7 +134,7 @@ HOMES: Mapping[str, str] = MappingProxyType(
         "Sin": "functions",
         "Sinh": "functions",
         "Slice": "moves",
-        "Softmax": "activations",
+        "Softmax": "reductions",
         "SoftmaxCrossEntropyLoss": "standard_functions",
         "Softplus": "functions",
         "Softsign": "functions",

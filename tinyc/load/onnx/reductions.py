@@ -22,6 +22,7 @@ from tinyc.ops.mul import Mul
 from tinyc.ops.power import Power
 from tinyc.ops.reduce_extremum import ReduceExtremum
 from tinyc.ops.reshape import Reshape
+from tinyc.ops.softmax import Softmax
 from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
 from tinyc.ops.transpose import Transpose
@@ -97,21 +98,24 @@ def over_norm(s: OnnxStep, x: Value, axis: int) -> None:
         along_last(s, x, axis, lambda v: s.insert([v], L2Normalize(), "l2", s.node.outputs[0]))
 
 
-@imports("LogSoftmax")
-def log_softmax(s: OnnxStep) -> None:
+@imports("LogSoftmax", "Softmax")
+def softmax(s: OnnxStep) -> None:
     """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
-    x = s.value(0)
+    attrs, name = (Softmax(), "softmax") if s.node.op == "Softmax" else (LogSoftmax(), "log_softmax")
+    x, is_old = s.value(0), s.opset < 13
     rank = len(x.shape)
-    if s.opset < 13:
-        axis = s.axis(s.node.int_("axis", 1), max(rank, 1))
+
+    def along(v: Value) -> Value:
+        return s.insert([v], attrs, name, s.node.outputs[0])
+
+    axis = s.axis(s.node.int_("axis", 1 if is_old else -1), max(rank, is_old))
+    if is_old:
         rows = s.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), "rows")
-        y = s.insert([rows], LogSoftmax(), "log_softmax", s.node.outputs[0])
-        s.emit([y], Reshape(x.shape))
-    elif s.axis(s.node.int_("axis", -1), rank) == rank - 1:
-        s.emit([x], LogSoftmax())
+        s.emit([along(rows)], Reshape(x.shape))
+    elif axis == rank - 1:
+        s.emit([x], attrs)
     else:
-        axis = s.axis(s.node.int_("axis", -1), rank)
-        along_last(s, x, axis, lambda v: s.insert([v], LogSoftmax(), "logs", s.node.outputs[0]))
+        along_last(s, x, axis, along)
 
 
 @imports("LpNormalization")
