@@ -38,7 +38,7 @@ from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
 from tinyc.choose import compiled_code
-from tinyc.choose.compiled_code import BASE, CompiledCode, compiled_name, table_of
+from tinyc.choose.compiled_code import BASE, ROWS, TILES, WINDOW, CompiledCode, compiled_name, table_of
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -255,7 +255,7 @@ def _code_of(program: Program, size: LibrarySize, elf: Elf) -> dict[str, Any]:
             functions[name] = functions.get(name, 0) + symbol.size
     steps = [
         {
-            "kernel": compiled_name(step.choice.kernel, step.call, streamed=step.row_step is not None),
+            "kernel": compiled_name(step.choice.kernel, step.call, step.row_step.form if step.row_step else None),
             "code": (own[step.index].size if step.index in own else 0) + around // count,
         }
         for step in program.steps
@@ -474,16 +474,37 @@ def _fit_code(records: Sequence[Record]) -> dict[str, int]:
         kernels = {call.partition(" ")[0] for call in calls}
         for call in set(calls):
             ways[call] += 1
-            own = call.partition(" ")[0]  # the function that is the kernel: of others it is not known who calls them
-            callees = record["functions"] if len(kernels) == 1 else {own: record["functions"].get(own, 0)}
-            for function, size in callees.items():
+            own = {
+                name: size
+                for name, size in record["functions"].items()
+                if _calls(call, name, only_kernel=len(kernels) == 1)
+            }
+            for function, size in own.items():
                 functions[f"{call} {function}"].append(size)
     code = {key: round(statistics.median(own)) for key, own in sizes.items()}
-    code |= {key: round(sum(own) / ways[key.rpartition(" ")[0]]) for key, own in functions.items()}
+    code |= {key: round(sum(own) / ways[key.rpartition(" ")[0]]) for key, own in functions.items() if any(own)}
     once = [CompiledCode([code], "").library([kernel]) for kernel in {key.partition(" alone")[0] for key in ways}]
     if once:
         code[""] = round(statistics.median(once))
     return {**code, **({BASE: round(statistics.median(bases))} if bases else {})}
+
+
+# How functions begin that steps of a kind alone call, how the kernels of these steps, and the words of such steps.
+_CALLERS = (
+    ("tc_scalar_tile_rows", "tc_conv2d", (TILES,)),
+    ("tc_scalar_narrow_products", "tc_conv2d", (TILES,)),
+    ("tc_rv32_gather", "tc_conv2d_s8_rv32", (ROWS, WINDOW)),
+    ("tc_rv32_store", "tc_conv2d_s8_rv32", (ROWS, WINDOW)),
+)
+
+
+def _calls(call: str, function: str, *, only_kernel: bool) -> bool:
+    """Whether steps may call a function of their library. only_kernel: no other kernel is there."""
+    kernel, word, *_ = call.split(" ")
+    for start, callers, words in _CALLERS:
+        if function.startswith(start):
+            return kernel.startswith(callers) and word in words
+    return only_kernel or function == kernel  # of the others it is not known who calls them
 
 
 def _calls_of(record: Record) -> list[str]:

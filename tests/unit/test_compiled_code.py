@@ -49,7 +49,7 @@ def test_tables_of_other_cores_stand_for_what_was_not_measured() -> None:
 def test_a_layer_takes_a_step_and_functions_that_others_may_call() -> None:
     """Those of several kernels apart, and what the only layer of a kernel takes of it."""
     code = CompiledCode([OWN], "dsp")
-    assert code.kernel("k") == KernelCode(20, (("k", 300, 90), ("helper", 30, 30)))
+    assert code.kernel("k") == KernelCode(20, (("k", 300, 80), ("helper", 30, 40)))
     assert code.kernel("k").bytes == 100 + 40
     assert code.kernel("once") == KernelCode(90)
     assert code.kernel("tc_div_s8").bytes > 100  # counted alone, on cores of the kind

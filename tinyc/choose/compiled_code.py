@@ -4,8 +4,9 @@
 Assembly is counted in its text (`machine/text_size.py`). code_bytes.json has, by core and compiler's option, of each
 kernel: `k alone` where one step of a library calls it and `k shared` where several do, bytes of a step, its call and
 the constants that C makes of it; `k alone f` and `k shared f`, bytes of a function f in C that these steps call, which
-a library has once; and under `base` what it has beside. `k rows` is a step that
-calls the kernel for each row, with several of the input.
+a library has once; and under `base` what it has beside. `k rows` is a step that calls the kernel for each row, with
+several of the input; `k window` one that makes a row of several when it is called; `k tiles` one that makes rows by
+tiles in C. Where a table has no such step it is as any other of k.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from tinyc.base.dataclass import dataclass
 from tinyc.board.core import core_named
 from tinyc.kernel.counted import CODE, counts, kind_of, measured_table
-from tinyc.kernel.kernel import Call, Kernel
+from tinyc.kernel.kernel import Call, Kernel, RowForm
 from tinyc.options.build import Optimize
 
 TABLE = Path(__file__).with_name("code_bytes.json")
@@ -29,7 +30,7 @@ _NEXT = ("cortex-m3", "cortex-m0plus")
 _STEP = 44  # bytes of a step that calls a function and does no more
 ROW_CODE = 24  # of a step that makes rows, for each pointer to one
 
-_ROWS = "rows"
+ROWS, WINDOW, TILES = "rows", "window", "tiles"
 
 Sizes = Mapping[str, int]
 
@@ -52,6 +53,11 @@ class _Measured(NamedTuple):
 
     step: int
     functions: Mapping[str, int]
+
+
+def _sum(measured: _Measured, functions: Iterable[str]) -> int:
+    """Bytes of these functions, as far as it has them."""
+    return sum(measured.functions.get(function, 0) for function in functions)
 
 
 @dataclass(frozen=True)
@@ -89,11 +95,11 @@ class CompiledCode:
         for key in shared.functions:
             if key not in own:
                 by_users.setdefault(users[key], []).append(key)
-        others = [(" ".join(keys), sum(shared.functions[key] for key in keys)) for keys in by_users.values()]
+        others = [(" ".join(keys), _sum(shared, keys), _sum(alone, keys)) for keys in by_users.values()]
         size = sum(shared.functions.get(key, 0) for key in own)
-        once = alone.step - shared.step + sum(alone.functions.values()) - sum(other for _, other in others)
+        once = alone.step - shared.step + sum(alone.functions.values()) - sum(other for _, _, other in others)
         main = ((_plain(name), size, max(once, 0)),) if size or once > 0 else ()
-        return KernelCode(shared.step, (*main, *((key, other, other) for key, other in others)))
+        return KernelCode(shared.step, (*main, *others))
 
     def _measured(self, name: str, way: str) -> _Measured:
         ways = self._of(name)
@@ -134,10 +140,11 @@ class CompiledCode:
         return round(measured[CODE]) if measured else next((table.get("", _STEP) for table in self.tables), _STEP)
 
 
-def compiled_name(kernel: Kernel, call: Call, *, streamed: bool = False) -> str:
-    """Of a step in the tables. streamed: it makes a row, or some, when it is called."""
-    looped = not streamed and call.rows is not None and call.rows.k_h > 1
-    return f"{kernel.name} {_ROWS}" if looped else kernel.name
+def compiled_name(kernel: Kernel, call: Call, form: RowForm | None = None) -> str:
+    """Of a step in the tables. form: by which it makes a row, or some, when it is called."""
+    of_several = call.rows is not None and call.rows.k_h > 1
+    word = (form.in_c or WINDOW * of_several) if form is not None else ROWS * of_several
+    return f"{kernel.name} {word}" if word else kernel.name
 
 
 def _plain(name: str) -> str:
@@ -151,7 +158,7 @@ def _parsed(table: Sizes) -> Mapping[str, Mapping[str, _Measured]]:
     functions: dict[tuple[str, str], dict[str, int]] = {}
     for key, size in table.items():
         kernel, *words = key.split(" ")
-        name = f"{kernel} {words.pop(0)}" if words[:1] == [_ROWS] else kernel
+        name = f"{kernel} {words.pop(0)}" if words and words[0] in (ROWS, WINDOW, TILES) else kernel
         if len(words) == 1:
             steps.setdefault(name, {})[words[0]] = size
         elif words:

@@ -133,13 +133,13 @@ def _sharing_code(by_node: Mapping[str, list[Choice]]) -> dict[str, list[Choice]
     }
 
 
-def compiled_cost(choice: Choice, cost: Cost, call: Call | None, *, streamed: bool = False) -> Cost:
+def compiled_cost(choice: Choice, cost: Cost, call: Call | None, form: RowForm | None = None) -> Cost:
     """The cost of one of the choice's forms with what a compiler makes of the step and of C that it calls, and with the
-    constants of its call. streamed: the call makes a row, or some; None: what is called is not known."""
+    constants of its call; None: what is called is not known. form: whose call makes a row, or some."""
     kernel, compiled = choice.kernel, choice.compiled
     if compiled is None:
         return cost.with_code(_STEP_CODE)
-    name = kernel.name if call is None else compiled_name(kernel, call, streamed=streamed)
+    name = kernel.name if call is None else compiled_name(kernel, call, form)
     code = compiled.kernel(name, written=kernel.written)
     constants = list(call_consts(call)) if call is not None else []
     shared = [WrittenCode(("compiled", key), size, once) for key, size, once in code.functions]

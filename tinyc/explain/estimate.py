@@ -308,7 +308,7 @@ def _constants(program: Program) -> int:
 
 def _code(program: Program, compiled: CompiledCode) -> int:
     kernels = [
-        compiled_name(step.choice.kernel, step.call, streamed=step.row_step is not None)
+        compiled_name(step.choice.kernel, step.call, step.row_step.form if step.row_step else None)
         for step in program.steps
         if not _grown(step)
     ]

@@ -383,6 +383,7 @@ class RowForm:
     includes: tuple[str, ...] = ()  # that function's headers; without one the kernel's are beside these
     only_own_rows: bool = False  # rows that a call does not make take no time
     lone_row: tuple[int, int] = (0, 0)  # of two rows, what a call for one takes beyond half: instructions, cycles
+    in_c: str = ""  # what its C is, where that is not the kernel's: a word of `choose/compiled_code.py`
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _is_shareable(choice: Choice, form: RowForm) -> bool:
 def _cost(choice: Choice, split: CoreSplit) -> Cost:
     """Of the layer on all cores: instructions of all of them, cycles until it is done. All wait for the same flash."""
     call = split.form.call
-    own, rows = compiled_cost(choice, split.form.cost, call, streamed=True), call.rows
+    own, rows = compiled_cost(choice, split.form.cost, call, split.form), call.rows
     assert rows is not None  # of every row form
     return replace(
         own,

@@ -143,7 +143,7 @@ def _window_bytes(form: RowForm, x: TensorRows) -> int:
 def _row_form(choice: Choice, form: RowForm, names: Sequence[str], reads: Sequence[str]) -> Form:
     rows = form.call.rows
     assert rows is not None
-    own = compiled_cost(choice, form.cost, form.call, streamed=True)
+    own = compiled_cost(choice, form.cost, form.call, form)
     cost = replace(
         own,
         instructions=own.instructions + TURN_COST * rows.calls,

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +21,6 @@ from tinyc.kernel.kernel import (
     Rows,
     Scratch,
     Struct,
-    WrittenCode,
     buffered_flow,
     offered,
 )
@@ -35,14 +32,7 @@ _SUM_LIMIT = 2**20  # a dot product of one segment stays below, so that 21 bits 
 _ACC_LIMIT = 2**28  # of what tc_scalar_scale takes
 _LANES = 8  # channels beside each other
 _PIXELS = 3
-# Of an output channel, and of each layer's part of the code, estimated as of the C kernels for cores with DSP: those
-# shall be the choice for little flash there, since they are faster.
-CHANNEL_BYTES, LAYER_CODE_BYTES = 16, 300
-
-
-def shared_code(key: Hashable, size: int) -> WrittenCode:
-    """Of a C function of `size` bytes, what more layers do not make more."""
-    return WrittenCode(key, size - LAYER_CODE_BYTES)
+CHANNEL_BYTES = 16  # of constants for an output channel
 
 
 def small_sums(site: Site) -> bool:

@@ -112,7 +112,8 @@ def _form(site: Site, p: ConvParams, tile: ScalarTiles) -> RowForm:
     tile = replace(tile, in_place=same)
     fields = scale_fields(p, p.w.reshape(len(p.bias), -1), tile.store)
     form = _row_form(rows, p, tiles.weights(p, tile.form, tile.times), fields, _cost(site, p, tile))
-    return replace(form, special=Once(lambda: _special(site, p, tile, fields)), inplace=(0,) if same else ())
+    special = Once(lambda: _special(site, p, tile, fields))
+    return replace(form, special=special, inplace=(0,) if same else (), in_c="tiles")
 
 
 def _row_form(rows: Rows, p: ConvParams, weights: Const, fields: Fields, cost: Cost) -> RowForm:

@@ -24,6 +24,7 @@ from tinyc.kernel.kernel import (
     Scratch,
     SpecializedKernel,
     Struct,
+    WrittenCode,
     planned,
 )
 from tinyc.kernel.site import Site
@@ -32,7 +33,7 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import without_add
-from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of, shared_code
+from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_blocks import BROAD, NIBBLES, TALL, PixelTile, TileFunction, blocks, dot
 from tinyc.kernels.stream import matrix_of
@@ -42,9 +43,8 @@ _LANES = 8  # channels beside each other
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
 # log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
 _SCALES = (11, 10, 6, 3)
-_DRIVER_BYTES, _INT4_DRIVER_BYTES = 900, 2600  # of C code, shared by the layers
-# Instructions of that code, counted on the emulated core: for a tap of three pixels, for each three pixels, and for an
-# output whose sum goes through memory.
+# Instructions of the C code around a tile, counted on the emulated core: for a tap of three pixels, for each three
+# pixels, and for an output whose sum goes through memory.
 _PACK, _GROUP, _STORE = 10, 70, 17
 
 
@@ -237,13 +237,13 @@ def lower(work: _Work, site: Site, p: ConvParams) -> Call:
 
 
 def cost(work: _Work, site: Site, p: ConvParams) -> Cost:
-    """Estimate, on the scale of scalar/conv.py, ARMv7-M's."""
+    """Estimate, on the scale of scalar/conv.py, ARMv7-M's. Of code it has the assembly; what a compiler makes around it
+    is counted in `choose/compiled_code.py`."""
     tile, (out_c, taps) = work.tile, work.taps.shape
-    driver = _INT4_DRIVER_BYTES if tile.nibbles else _DRIVER_BYTES
-    size = driver + sum(part.code_bytes for part in work.parts if part)
+    size = sum(part.code_bytes for part in work.parts if part)
     executed = work.executed(groups_of(site, tile.pixels)) * ARMV7M_SHARE
     flash = -(-out_c // tile.lanes) * tile.weight_bytes * taps + 16 * out_c + size
-    code = shared_code(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
+    code = WrittenCode(("tc_conv2d_rv32", tile, work.in_blocks, work.needs_dot), size)
     return Cost(int(executed), flash, work.scratch_bytes, code=code)
 
 

@@ -28,6 +28,7 @@ from tinyc.kernel.kernel import (
     Refused,
     SpecializedKernel,
     Struct,
+    WrittenCode,
     offered,
     only_if,
     writing,
@@ -38,7 +39,6 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.scalar.conv import shared_code
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.pairs import Fitted, fitted
 from tinyc.kernels.scalar.rv32_blocks import part
@@ -66,7 +66,6 @@ _NIBBLE_FOUR = 4  # inputs of a turn
 # Instructions of the C code around, counted on the emulated core: of an output, of an input, of a block, and
 # of a call.
 _STORE, _START, _BLOCK, _CALL = 25, 4, 30, 30
-_DRIVER_BYTES = 500
 
 
 # ---- the functions of up to twelve outputs ----
@@ -423,10 +422,10 @@ def _lower(site: Site, p: ConvParams, work: _Dense) -> Call:
 
 
 def _cost(work: _Dense) -> Cost:
-    size = _DRIVER_BYTES + sum(dense(tile).code_bytes for tile, _ in work.blocks)
+    size = sum(dense(tile).code_bytes for tile, _ in work.blocks)
     out_c, taps = work.fit.taps.shape
     flash = -(-out_c // 4) * 4 * (taps + 16) + 2 * work.fixes().size + size
-    return Cost(int(work.executed * ARMV7M_SHARE), flash, 0, code=shared_code(("tc_dense_rv32", work.tile), size))
+    return Cost(int(work.executed * ARMV7M_SHARE), flash, 0, code=WrittenCode(("tc_dense_rv32", work.tile), size))
 
 
 def _offer(site: Site, p: ConvParams) -> Offer | Refused:
@@ -494,9 +493,9 @@ def _nibbles_cost(site: Site, p: ConvParams) -> Cost:
     blocks, batch = -(-out_c // _NIBBLES), site.y().elements // out_c
     block = asm.work().instructions + asm.work("four").instructions * (in_c / _NIBBLE_FOUR) + _BLOCK
     executed = batch * (blocks * block + _STORE * out_c + _START * in_c)
-    size = _DRIVER_BYTES + asm.code_bytes
+    size = asm.code_bytes
     flash = blocks * _NIBBLES * in_c // 2 + 16 * out_c + size
-    return Cost(int(executed * ARMV7M_SHARE), flash, 0, code=shared_code("tc_dense_rv32_w4", size))
+    return Cost(int(executed * ARMV7M_SHARE), flash, 0, code=WrittenCode("tc_dense_rv32_w4", size))
 
 
 _ASKS = f"{PROVED}, and at most {_MOST_SEGMENTS} segments of inputs"

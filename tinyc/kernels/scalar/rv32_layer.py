@@ -27,6 +27,7 @@ from tinyc.kernel.kernel import (
     Refused,
     RowForm,
     SpecializedKernel,
+    WrittenCode,
 )
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
@@ -85,7 +86,9 @@ def _cost(site: Site, p: ConvParams, tile: DepthwiseTile) -> Cost:
     asm, calls = tile.code, 1 if tile.is_whole else site.y().shape[1]
     executed = int(calls * asm.work().instructions * ARMV7M_SHARE)
     constants = tile.weight_bytes + (16 + tile.reads_pad) * len(p.bias)
-    return Cost(executed, constants + asm.code_bytes, 0, fetches=Fetches.around(constants, asm.code_bytes, executed))
+    code = WrittenCode((tile.name, asm), asm.code_bytes)  # alike layers have one (`writing`)
+    fetches = Fetches.around(constants, asm.code_bytes, executed)
+    return Cost(executed, constants + asm.code_bytes, 0, fetches=fetches, code=code)
 
 
 def _call(site: Site, p: ConvParams, tile: DepthwiseTile, channels: Const) -> Call:
