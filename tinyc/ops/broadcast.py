@@ -12,14 +12,13 @@ from tinyc.base.dataclass import dataclass
 from tinyc.base.errors import TinycError
 from tinyc.ir.graph import Array, Shape, Value
 from tinyc.kernel.counted import CountedCost, Units
-from tinyc.kernel.kernel import Call, In, Kernel, Out, Params, Struct, offered
+from tinyc.kernel.kernel import Call, Kernel, offered
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.binary import broadcast_shape
 from tinyc.ops.copies import with_loops
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import copied_runs, element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
-
-_LOOPS = 4
+from tinyc.ops.slice import MOST_LOOPS, slice_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +45,18 @@ def byte_loops(site: Site) -> tuple[list[tuple[int, int]], int]:
     """((size, step in bytes) of each loop, outermost first, 0 where x repeats; bytes that an innermost step copies)."""
     y, width = site.y().shape, element_bytes(site.x(0))
     x = (1,) * (len(y) - len(site.x(0).shape)) + site.x(0).shape
-    loops: list[tuple[int, int]] = []
-    for axis, size in enumerate(y):
-        step = 0 if x[axis] == 1 else math.prod(x[axis + 1 :]) * width
-        if size == 1:
-            continue
-        if loops and loops[-1][1] == size * step:
-            loops[-1] = (loops[-1][0] * size, step)
-        else:
-            loops.append((size, step))
-    unit = width
-    if loops and loops[-1][1] == width:
-        unit *= loops.pop()[0]
-    return loops, unit
+    steps = (0 if n == 1 else math.prod(x[axis + 1 :]) * width for axis, n in enumerate(x))
+    return copied_runs(zip(y, steps, strict=True), width)
 
 
 def few_loops(site: Site) -> bool:
     """at most 4 groups of axes that repeat or advance together, beside a contiguous last one"""
-    return len(byte_loops(site)[0]) <= _LOOPS
+    return len(byte_loops(site)[0]) <= MOST_LOOPS
 
 
 def lower(site: Site, p: Broadcast) -> Call:
     """tc_slice with steps of 0 where x repeats."""
-    nest, unit = byte_loops(site)
-    fields: dict[str, int | float | str] = {"offset": 0, "unit": unit}
-    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(nest)) + nest):
-        fields |= {f"n{i}": size, f"step{i}": step}
-    return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields))
+    return slice_call(0, *byte_loops(site))
 
 
 def of_runs(site: Site, p: Broadcast) -> Units:

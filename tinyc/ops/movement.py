@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,30 @@ from tinyc.kernel.site import Site
 def element_bytes(value: Value) -> int:
     """Bytes of one element of the tensor in the arena."""
     return value.size_bytes // value.elements if value.elements else 1
+
+
+CopyLoop = tuple[int, int]
+"""Size, and step in what is copied."""
+
+
+def joined(loops: Iterable[CopyLoop]) -> list[CopyLoop]:
+    """Loops, outermost first, without those of size 1; neighbours that go on where the other ends are one."""
+    nest: list[CopyLoop] = []
+    for size, step in loops:
+        if size == 1:
+            continue
+        if nest and nest[-1][1] == size * step:
+            nest[-1] = (nest[-1][0] * size, step)
+        else:
+            nest.append((size, step))
+    return nest
+
+
+def copied_runs(loops: Iterable[CopyLoop], width: int) -> tuple[list[CopyLoop], int]:
+    """(those `joined` that go from run to run, bytes of a run), of loops with steps in bytes over elements of `width`
+    bytes."""
+    nest = joined(loops)
+    return (nest[:-1], width * nest[-1][0]) if nest and nest[-1][1] == width else (nest, width)
 
 
 def need_one_quant(site: Site, names: Sequence[str] | None = None) -> None:

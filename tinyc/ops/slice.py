@@ -16,10 +16,10 @@ from tinyc.kernel.kernel import Call, Cost, In, Kernel, Out, Params, RowForm, Ro
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched
 from tinyc.ops.copies import with_loops
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import CopyLoop, copied_runs, element_bytes, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
-_LOOPS = 4
+MOST_LOOPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +76,10 @@ def byte_loops(site: Site) -> tuple[int, list[tuple[int, int]], int]:
 
 def loops_of(a: Slice, shape: Shape, width: int) -> tuple[int, list[tuple[int, int]], int]:
     """`byte_loops` of a tensor of that shape, whose elements have `width` bytes."""
-    offset = 0
-    loops: list[tuple[int, int]] = []
-    for axis, n in enumerate(shape):
-        stride = math.prod(shape[axis + 1 :]) * width
-        offset += a.begin[axis] * stride
-        if a.size[axis] == 1:
-            continue
-        size, step = a.size[axis], a.step[axis] * stride
-        if loops and loops[-1][1] == size * step and n == size:
-            loops[-1] = (loops[-1][0] * size, step)
-        else:
-            loops.append((size, step))
-    unit = width
-    if loops and loops[-1][1] == width:
-        unit *= loops.pop()[0]
-    return offset, loops, unit
+    strides = [math.prod(shape[axis + 1 :]) * width for axis in range(len(shape))]
+    offset = sum(begin * stride for begin, stride in zip(a.begin, strides, strict=True))
+    steps = (step * stride for step, stride in zip(a.step, strides, strict=True))
+    return offset, *copied_runs(zip(a.size, steps, strict=True), width)
 
 
 def part(site: Site) -> int | None:
@@ -102,17 +90,18 @@ def part(site: Site) -> int | None:
 
 def few_loops(site: Site) -> bool:
     """at most 4 groups of axes that are cut separately, beside a contiguous last one"""
-    return len(byte_loops(site)[1]) <= _LOOPS
+    return len(byte_loops(site)[1]) <= MOST_LOOPS
 
 
 def lower_slice(site: Site, p: Slice) -> Call:
     """tc_slice: four nested loops that copy runs of bytes."""
-    return _call(*byte_loops(site))
+    return slice_call(*byte_loops(site))
 
 
-def _call(offset: int, nest: list[tuple[int, int]], unit: int, rows: Rows | None = None) -> Call:
+def slice_call(offset: int, nest: list[CopyLoop], unit: int, rows: Rows | None = None) -> Call:
+    """tc_slice: runs of `unit` bytes from byte `offset` on."""
     fields: dict[str, int | float | str] = {"offset": offset, "unit": unit}
-    for i, (size, step) in enumerate([(1, 0)] * (_LOOPS - len(nest)) + nest):
+    for i, (size, step) in enumerate([(1, 0)] * (MOST_LOOPS - len(nest)) + nest):
         fields |= {f"n{i}": size, f"step{i}": step}
     return Call((Params(), In(0), Out()), Struct("tc_slice_t", fields), rows)
 
@@ -142,7 +131,7 @@ def row_forms(site: Site, p: Slice) -> tuple[RowForm, ...]:
     )
     one = counted("tc_slice", site, {"run": runs, "byte": rows.out_row_bytes})
     cost = Cost(one.instructions * out_h, one.flash_bytes, 0)
-    return (RowForm(_call(offset, nest, unit, rows), 0, cost, direct=True),)
+    return (RowForm(slice_call(offset, nest, unit, rows), 0, cost, direct=True),)
 
 
 OP = Op(

@@ -31,7 +31,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site, Type
 from tinyc.ops.batched import Batched, Gradients
 from tinyc.ops.copies import with_loops
-from tinyc.ops.movement import element_bytes, need_one_quant
+from tinyc.ops.movement import copied_runs, element_bytes, joined, need_one_quant
 from tinyc.ops.op import Observed, Op, SameAs, Trait
 
 _LOOPS = 5
@@ -64,26 +64,14 @@ def strided_loops(shape: Shape, perm: Sequence[int], part: Shape | None = None) 
     Axes of size 1 are left out and neighbours that stay neighbours are one loop, so an order that
     moves nothing gives a single loop with step 1.
     """
-    loops: list[tuple[int, int]] = []
-    for axis in perm:
-        size, step = (part or shape)[axis], math.prod(shape[axis + 1 :])
-        if size == 1:
-            continue
-        if loops and loops[-1][1] == size * step:
-            loops[-1] = (loops[-1][0] * size, step)
-        else:
-            loops.append((size, step))
-    return loops or [(1, 1)]
+    return joined(((part or shape)[axis], math.prod(shape[axis + 1 :])) for axis in perm) or [(1, 1)]
 
 
 def byte_loops(site: Site, part: Shape | None = None) -> tuple[list[tuple[int, int]], int]:
     """Loops of `strided_loops` with steps in bytes, and the bytes that each innermost step moves."""
     width = element_bytes(site.x(0))
     loops = strided_loops(site.x(0).shape, site.attrs.perm, part)
-    unit = width
-    if loops[-1][1] == 1:
-        unit *= loops.pop()[0]
-    return [(size, step * width) for size, step in loops], unit
+    return copied_runs(((size, step * width) for size, step in loops), width)
 
 
 def few_loops(site: Site) -> bool:
