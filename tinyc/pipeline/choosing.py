@@ -177,8 +177,8 @@ class Offers:
         self.front = Front(self._families(STREAMED_UP_TO))
 
     def _copies(self, options: Options) -> Copies | None:
-        """At the price of what is preferred."""
-        cycles = sum(choice.cost.cycles for choice in fastest(self._compiled[0].choices).values())
+        """At the price of what is preferred, in cycles of code that is compiled for speed, whoever asks."""
+        cycles = sum(choice.cost.cycles for choice in fastest(self._forms[0].choices).values())
         return copies_of(self._board, options, cycles=cycles)
 
     def _priced(self, choices: Mapping[str, Sequence[Choice]]) -> Mapping[str, Sequence[Choice]]:
