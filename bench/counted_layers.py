@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 from signal_cases import count, node_of
 
 from tests.ops.one_node import one_node, tensor
@@ -47,7 +46,6 @@ from tinyc.ops.squared_difference import SquaredDifference
 from tinyc.ops.sub import Sub
 from tinyc.ops.sum import Sum
 from tinyc.ops.transpose import Transpose
-from tinyc.ops.transpose_conv2d import TransposeConv2D
 
 ONE = Padding(1, 1, 1, 1)
 # Shapes of two inputs: alike, one repeated from line to line, one number for each line; short lines and long ones.
@@ -166,20 +164,6 @@ def _weighted() -> Iterator[Graph]:
     yield from map(graph_of, layers)
     int4 = (*layers, Layer("conv2d", Conv2D(), (1, 8, 8, 64), (64, 1, 1, 64)))
     yield from (graph_of(replace(layer, bits=4)) for layer in int4)
-    transposed: tuple[tuple[Shape, int, int, int], ...] = (
-        ((1, 5, 6, 4), 6, 3, 2),
-        ((1, 4, 4, 16), 8, 2, 2),
-        ((1, 6, 5, 8), 4, 4, 2),
-        ((1, 8, 8, 2), 2, 3, 1),
-        ((1, 3, 3, 40), 10, 3, 2),
-        ((1, 9, 4, 1), 3, 2, 2),
-    )
-    for shape, out_c, k, stride in transposed:
-        size = Pair(shape[1] * stride, shape[2] * stride)
-        attrs = TransposeConv2D(Pair(stride, stride), Pair(k // 2 - 1 + k % 2, 0), size)
-        w = np.random.default_rng(1).integers(-127, 128, (out_c, k, k, shape[3])).astype(np.int8)
-        x, weights = _wide("x", shape, 0.05), tensor("w", w.shape, 0.01)
-        yield one_node("transpose_conv2d", attrs, [x, weights], 0.0016, 0, {"w": w}, "s16")
 
 
 def _windows() -> Iterator[Graph]:

@@ -105,27 +105,38 @@ def _weighted() -> Iterator[Graph]:
         yield graph_of(own)
         yield graph_of(replace(own, bits=4))
         yield graph_of(replace(own, bits=9, w_zero=113))
-    transposed: tuple[tuple[Shape, int, int, int], ...] = (
-        ((1, 5, 6, 4), 6, 3, 2),
-        ((1, 4, 4, 16), 8, 2, 2),
-        ((1, 6, 5, 8), 4, 4, 2),
-        ((1, 3, 3, 40), 10, 3, 2),
-        ((1, 9, 4, 1), 3, 2, 2),
-        ((1, 6, 7, 12), 12, 5, 2),
-        ((1, 8, 8, 8), 5, 3, 1),
-        ((1, 4, 9, 24), 16, 2, 2),
-    )
-    for shape, out_c, k, stride in transposed:
-        size = Pair(shape[1] * stride, shape[2] * stride)
-        attrs = TransposeConv2D(Pair(stride, stride), Pair(k // 2 - 1 + k % 2, 0), size)
-        w = np.random.default_rng(1).integers(-127, 128, (out_c, k, k, shape[3])).astype(np.int8)
-        inputs = [tensor("x", shape, 0.05, 3), tensor("w", w.shape, 0.01)]
-        yield one_node("transpose_conv2d", attrs, inputs, 0.4, -5, {"w": w})
+    yield from _transposed()
     for rows, depth, columns in ((3, 7, 5), (6, 40, 9), (2, 120, 30), (16, 16, 16)):
         pair = [tensor("a", (2, rows, depth), 0.03, 3), tensor("b", (2, depth, columns), 0.05, -7)]
         yield one_node("batch_matmul", BatchMatmul(), pair, 0.2, 4)
         wide = [tensor(value.name, value.shape, 0.0002, 0, "s16") for value in pair]
         yield one_node("batch_matmul", BatchMatmul(), wide, 0.0007)
+
+
+def _transposed() -> Iterator[Graph]:
+    """Of int8 and int16; the window's and the stride's rows and columns."""
+    cases: tuple[tuple[Shape, int, Pair, Pair], ...] = (
+        ((1, 5, 6, 4), 6, Pair(3, 3), Pair(2, 2)),
+        ((1, 4, 4, 16), 8, Pair(2, 2), Pair(2, 2)),
+        ((1, 6, 5, 8), 4, Pair(4, 4), Pair(2, 2)),
+        ((1, 3, 3, 40), 10, Pair(3, 3), Pair(2, 2)),
+        ((1, 9, 4, 1), 3, Pair(2, 2), Pair(2, 2)),
+        ((1, 6, 7, 12), 12, Pair(5, 5), Pair(2, 2)),
+        ((1, 8, 8, 8), 5, Pair(3, 3), Pair(1, 1)),
+        ((1, 4, 9, 24), 16, Pair(2, 2), Pair(2, 2)),
+        ((1, 1, 5, 64), 12, Pair(3, 4), Pair(1, 2)),
+        ((1, 2, 20, 16), 6, Pair(4, 4), Pair(2, 2)),
+        ((1, 1, 30, 3), 8, Pair(1, 8), Pair(1, 4)),
+        ((1, 8, 8, 32), 4, Pair(3, 3), Pair(2, 2)),
+    )
+    for shape, out_c, window, stride in cases:
+        size = Pair(shape[1] * stride.h, shape[2] * stride.w)
+        attrs = TransposeConv2D(stride, Pair(window.h // 2 - 1 + window.h % 2, 0), size)
+        w = np.random.default_rng(1).integers(-127, 128, (out_c, *window, shape[3])).astype(np.int8)
+        weights = tensor("w", w.shape, 0.01)
+        yield one_node("transpose_conv2d", attrs, [tensor("x", shape, 0.05, 3), weights], 0.4, -5, {"w": w})
+        wide = tensor("x", shape, 0.05, 0, "s16")
+        yield one_node("transpose_conv2d", attrs, [wide, weights], 0.0016, 0, {"w": w}, "s16")
 
 
 def _windows() -> Iterator[Graph]:

@@ -27,7 +27,7 @@ SIZE = 24
 LAYERS = ((2, 16, 16), (2, 64, 32), (3, 16, 16), (3, 64, 32), (4, 16, 16), (4, 64, 32))  # kernel, inputs, outputs
 
 
-def as_they_are(graph: Graph, *, grow: bool) -> Graph:
+def as_they_are(graph: Graph, apart: bool = False) -> Graph:
     """What takes the place of passes.phases.as_convolutions."""
     return graph
 

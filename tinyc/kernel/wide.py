@@ -22,7 +22,7 @@ from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import Call, Const, In, Kernel, Out, Params, Struct, offered
 from tinyc.kernel.site import Padding, Pair, Site
 from tinyc.kernel.types import has_wide_weights, is_s16
-from tinyc.kernel.windows import ConvParams
+from tinyc.kernel.windows import ConvParams, Window
 
 _MOST = 1 << 47  # of an accumulator: its product with 16 bits stays within int64
 _LARGEST = 32768  # of an int16's magnitude
@@ -211,13 +211,14 @@ def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
 
 
 def of_products(site: Site, p: WideParams | ConvParams) -> Units:
-    """Products, the taps of windows that they lie in, and outputs."""
-    outputs, window = site.y().elements, math.prod(p.w.shape[:2] if p.w.ndim == 3 else p.w.shape[1:3])
-    return {
-        "product": outputs * (p.w.size // len(p.bias)),
-        "tap": outputs * (window if p.w.ndim > 2 else 1),
-        "output": outputs,
-    }
+    """Products, the taps of windows that they lie in, and outputs. Where the zero point is 0, taps outside of the image
+    have no products."""
+    outputs, window = site.y().elements, p.w.shape[:2] if p.w.ndim == 3 else p.w.shape[1:3] if p.w.ndim > 2 else (1, 1)
+    taps = products = outputs * math.prod(window)
+    if p.w.ndim > 2 and p.x_zero == 0:
+        inside = Window.of(site.attrs, *window).taps_inside(site.x(0).shape)
+        products = site.x(0).shape[0] * len(p.bias) * math.prod(int(counts.sum()) for counts in inside)
+    return {"product": products * (p.w.size // len(p.bias) // math.prod(window)), "tap": taps, "output": outputs}
 
 
 def weight_bytes(site: Site, p: WideParams | ConvParams) -> int:

@@ -13,7 +13,7 @@ from tinyc.base.errors import TinycError
 from tinyc.base.exact import dot
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Value
-from tinyc.kernel.counted import CountedCost, Units, counted_kernel
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.float32 import Float32
 from tinyc.kernel.kernel import (
     Arg,
@@ -119,8 +119,7 @@ def _call(site: Site, p: ConvParams | WideParams, args: tuple[Arg, ...], rows: R
         **{"stride_h": a.stride.h, "stride_w": a.stride.w, "pad_top": a.pad.h, "pad_left": a.pad.w},
         "x_zero": p.x_zero,
     }
-    kind = "s16" if isinstance(p, WideParams) else "s8"
-    return Call(args, Struct(f"tc_transpose_conv2d_{kind}_t", fields), rows)
+    return Call(args, Struct(f"tc_transpose_conv2d_{_kind(p)}_t", fields), rows)
 
 
 def of_taps(site: Site, p: ConvParams | WideParams) -> Units:
@@ -139,23 +138,21 @@ def _met(places: range, taps: int, stride: int, size: int) -> int:
     return sum(place - tap in starts for place in places for tap in range(taps))
 
 
-def weight_bytes(site: Site, p: ConvParams) -> int:
+def weight_bytes(site: Site, p: ConvParams | WideParams) -> int:
     """Of weights, biases and factors."""
     return p.w.size + 9 * len(p.w)
 
 
-cost = CountedCost("tc_transpose_conv2d_s8", of_taps, flash=weight_bytes)
-
-
-def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
-    """tc_transpose_conv2d_row_s8: each row is made of the input rows whose taps meet it."""
+def row_forms(site: Site, p: ConvParams | WideParams) -> tuple[RowForm, ...]:
+    """tc_transpose_conv2d_row_s8 and _s16: each row is made of the input rows whose taps meet it."""
     a: TransposeConv2D = site.attrs
     count = -(-p.w.shape[1] // a.stride.h)
     newest = (np.arange(a.size.h) + a.pad.h) // a.stride.h
     starts = Const((newest - count + 1).astype(np.int16), "[out_h] the uppermost of its rows", "starts")
     in_h, in_row, out_row = site.x(0).shape[1], row_bytes(site.x(0)), row_bytes(site.y())
     rows = Rows(in_h, a.size.h, count, 1, 0, 1, in_row, out_row, None, starts=starts)
-    name, whole = "tc_transpose_conv2d_row_s8", cost(site, p)
+    kind = _kind(p)
+    name, whole = f"tc_transpose_conv2d_row_{kind}", COSTS[kind](site, p)
     return (
         RowForm(
             _call(site, p, (Params(), In(0), RowIndex(), Out()), rows),
@@ -165,6 +162,13 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
             includes=(f"{name}.h",),
         ),
     )
+
+
+def _kind(p: ConvParams | WideParams) -> str:
+    return "s16" if isinstance(p, WideParams) else "s8"
+
+
+COSTS = {kind: CountedCost(f"tc_transpose_conv2d_{kind}", of_taps, flash=weight_bytes) for kind in ("s8", "s16")}
 
 
 def _output_fields(p: ConvParams | WideParams) -> dict[str, int | float | str | Const]:
@@ -183,8 +187,8 @@ OP = Op(
     quant_in=(Observed(), Observed(axis=0, symmetric=True), Bias()),
     quant_out=(Observed(),),
     kernels=(
-        Kernel("tc_transpose_conv2d_s8", offered(lower, cost=cost, row_forms=row_forms), when=(is_s8,)),
-        counted_kernel("tc_transpose_conv2d_s16", lower, of_taps, when=(is_s16,)),
+        Kernel("tc_transpose_conv2d_s8", offered(lower, cost=COSTS["s8"], row_forms=row_forms), when=(is_s8,)),
+        Kernel("tc_transpose_conv2d_s16", offered(lower, cost=COSTS["s16"], row_forms=row_forms), when=(is_s16,)),
         weighted_f32.TRANSPOSED,
     ),
     macs=macs,

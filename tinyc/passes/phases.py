@@ -26,8 +26,6 @@ from tinyc.ops.transpose import Transpose
 from tinyc.ops.transpose_conv2d import TransposeConv2D
 from tinyc.passes.rewrite import Rewrite, RewriteDraft, View, begins_with, rewrite, rule
 
-_WINDOW, _CHANNELS = 2, 16  # at most and at least, where phases are convolutions of their own
-
 
 @dataclass(frozen=True, slots=True)
 class _Phases:
@@ -79,33 +77,31 @@ def _met(kernel: int, stride: int, place: int) -> int:
 
 
 @begins_with(TransposeConv2D)
-def as_convolutions(graph: Graph, grow: bool = True) -> Graph:
-    """The same integer function. grow: also where the weights become more than they are, by zeros."""
+def as_convolutions(graph: Graph, apart: bool = False) -> Graph:
+    """The same integer function. apart: each phase by a convolution of its own, where that leaves zeros out."""
 
     @rule(TransposeConv2D)
     def split(view: View, node: Node) -> Rewrite | None:
-        return _split(view, node, grow)
+        return _split(view, node, apart)
 
     return rewrite(graph, (split,))
 
 
-def _split(view: View, node: Node, grow: bool) -> Rewrite | None:
+def _split(view: View, node: Node, apart: bool) -> Rewrite | None:
     a: TransposeConv2D = node.attrs
     x, w, y = view.value(node.inputs[0]), view.value(node.inputs[1]), view.value(node.outputs[0])
-    if x.dtype != "s8" or not all(view.is_const(name) for name in node.inputs[1:] if name):
+    if x.dtype == "f32" or not all(view.is_const(name) for name in node.inputs[1:] if name):
         return None
     rows = _Phases.of(w.shape[1], a.stride.h, a.pad.h, (x.shape[1], a.size.h))
     columns = _Phases.of(w.shape[2], a.stride.w, a.pad.w, (x.shape[2], a.size.w))
     if rows is None or columns is None or (w.quant is not None and any(w.quant.zero)):
-        return None
-    if not grow and _window(rows) * _window(columns) > w.shape[1] * w.shape[2]:
         return None
     draft = RewriteDraft(view, node)
     phases = a.stride.h * a.stride.w
     if phases == 1:
         return draft.finish(*_convolution(draft, rows, columns, "phases"))
     shape = (1, rows.count, columns.count, phases * w.shape[0])
-    alone = [(r, c) for r in rows.apart() for c in columns.apart()] if _worth_parting(x, rows, columns) else []
+    alone = [(r, c) for r in rows.apart() for c in columns.apart()] if apart and _has_zeros(rows, columns) else []
     if not alone:
         image = draft.add(*_convolution(draft, rows, columns, "phases"), y, shape, "phases")
     else:
@@ -117,11 +113,9 @@ def _split(view: View, node: Node, grow: bool) -> Rewrite | None:
     return _interleaved(draft, image, (rows.count, columns.count), a)
 
 
-def _worth_parting(x: Value, rows: _Phases, columns: _Phases) -> bool:
-    """Whether zeros cost more than joining: of few channels they do not, on any core that was measured, and windows of
-    3x3 have fast convolutions (docs/figures.md)."""
-    zeros = any(tap < 0 for phases in (rows, columns) for taps in phases.taps for tap in taps)
-    return zeros and max(len(rows.taps[0]), len(columns.taps[0])) <= _WINDOW and x.shape[3] >= _CHANNELS
+def _has_zeros(rows: _Phases, columns: _Phases) -> bool:
+    """Whether a phase has no tap at a place of the window."""
+    return any(tap < 0 for phases in (rows, columns) for taps in phases.taps for tap in taps)
 
 
 def _convolution(draft: RewriteDraft, rows: _Phases, columns: _Phases, suffix: str) -> tuple[list[str], Conv2D]:
@@ -134,11 +128,6 @@ def _convolution(draft: RewriteDraft, rows: _Phases, columns: _Phases, suffix: s
         inputs.append(draft.const(np.tile(view.const(held[1]), phases), _tiled(view.value(held[1]), phases), suffix))
     pad = Padding(rows.before, columns.before, rows.after, columns.after)
     return inputs, Conv2D(Pair(1, 1), pad, act=draft.node.attrs.act)
-
-
-def _window(phases: _Phases) -> int:
-    """Taps of all phases with the zeros between them."""
-    return len(phases.taps) * len(phases.taps[0])
 
 
 def _interleaved(draft: RewriteDraft, image: str, counts: tuple[int, int], a: TransposeConv2D) -> Rewrite:

@@ -206,19 +206,23 @@ def value_beside_copies(lowered: Lowered, board: Board, options: Options, price:
 
 
 def forms_of(model: IntegerModel, board: Board, options: Options, progress: Progress) -> Sequence[Candidates]:
-    """The graph, and behind it the same with time as rows, where that is another one and kernels run it."""
-    graph, numerics = as_convolutions(model.graph, grow=options.optimize != "size"), model.numerics
-    check(graph, "phases", all_ops())
-    forms = [_candidates(graph, numerics, board, options, progress)]
-    turned = time_as_rows(graph)
-    if turned is not graph:
-        check(turned, "rows", all_ops())
+    """The graph with transposed convolutions as one convolution, with one for each of their phases, and as it is;
+    behind each the same with time as rows. Of those that differ all but the first are there if kernels run them."""
+    given = model.graph
+    graphs: list[Graph] = []
+    for graph in (as_convolutions(given), as_convolutions(given, apart=True), given):
+        for own in (graph, time_as_rows(graph)):
+            if all(own.nodes != other.nodes for other in graphs):
+                graphs.append(own)
+    forms = [_candidates(graphs[0], model.numerics, board, options, progress)]
+    for graph in graphs[1:]:
         with suppress(TinycError):  # where no kernel runs that form of a layer
-            forms.append(_candidates(turned, numerics, board, options, progress))
+            forms.append(_candidates(graph, model.numerics, board, options, progress))
     return forms
 
 
 def _candidates(graph: Graph, numerics: Numerics, board: Board, options: Options, progress: Progress) -> Candidates:
+    check(graph, "forms", all_ops())
     with progress.stage("select"):
         timing = board.flash_timing
         compiled = compiled_code(board.core, board.isa, "speed")
