@@ -83,3 +83,10 @@ def random_s8(seed: int, shape: Shape) -> Array:
     if data.size > 1:
         data.flat[0], data.flat[-1] = -128, 127
     return data
+
+
+def random_s16(seed: int, shape: Shape) -> Array:
+    """int16 over the whole range, with both ends in it."""
+    data = np.random.default_rng(seed).integers(-32768, 32768, shape).astype(np.int16)
+    data.flat[0], data.flat[-1] = -32768, 32767
+    return data

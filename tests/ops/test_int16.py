@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from tests.ops.harness import check_kernels
-from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, tensor
+from tests.ops.one_node import as_tflite, assert_equals_tflm, one_node, random_s16, tensor
 from tests.ops.runtimes import run_tflm
 from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
-from tinyc.ir.graph import Array, Graph, Node, Quant, Shape, Value, read_only
+from tinyc.ir.graph import Graph, Node, Quant, Shape, Value, read_only
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
 from tinyc.ops import all_ops
 from tinyc.ops.add import Add
@@ -51,13 +51,6 @@ CODES = {
     "depthwise_conv2d": ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions"),
     "fully_connected": ("FULLY_CONNECTED", "FullyConnectedOptions"),
 }
-
-
-def random_s16(seed: int, shape: Shape) -> Array:
-    """int16 over the whole range, with both ends in it."""
-    data = np.random.default_rng(seed).integers(-32768, 32768, shape).astype(np.int16)
-    data.flat[0], data.flat[-1] = -32768, 32767
-    return data
 
 
 def weighted(name: str, bias: str = "s64", seed: int = 0) -> Graph:

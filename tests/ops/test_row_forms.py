@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from tests.ops.one_node import one_node, random_s8, tensor
+from tests.ops.one_node import one_node, random_s8, random_s16, tensor
 from tests.ops.row_harness import check_rows
-from tests.ops.weighted import Layer, graph_of, samples
+from tests.ops.weighted import Layer, graph_of, in_int16, samples
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.site import RELU, RELU6, Act, Padding, Pair
@@ -208,6 +208,14 @@ TRANSPOSED = {
     "1x2, stride 3": transposed((3, 3, 4), (3, 1, 2, 4), (3, 1), (0, 0), (9, 4), bias=False),
     "3x1, stride 1": transposed((5, 3, 4), (3, 3, 1, 4), (1, 1), (1, 0), (5, 3)),
 }
+
+
+def of_int16(layer: tuple[Graph, Sequence[Mapping[str, Array]]]) -> tuple[Graph, Sequence[Mapping[str, Array]]]:
+    graph = in_int16(layer[0])
+    return graph, [{"x": random_s16(seed, graph.values["x"].shape)} for seed in range(len(layer[1]))]
+
+
+TRANSPOSED |= {f"{name}, int16": of_int16(layer) for name, layer in TRANSPOSED.items()}
 SUMS = {
     "channels joined": joined(3, (1, 5, 3, 7), (1, 5, 3, 4), (1, 5, 3, 1)),
     "columns joined": joined(2, (1, 4, 3, 5), (1, 4, 1, 5)),
@@ -243,5 +251,6 @@ def test_pools_and_sums(numerics: Numerics) -> None:
     forms = check_rows(POOLS | SUMS, numerics, all_forms=True)
     grown = check_rows(TRANSPOSED, numerics)
     assert all(case.rows.starts is not None for case in grown)
+    assert {case.function for case in grown} == {f"tc_transpose_conv2d_row_{kind}" for kind in ("s8", "s16")}
     assert {case.in_place for case in forms if case.graph.nodes[0].op == "add"} == {None, 0, 1}
     assert sum(case.form.accumulator_bytes > 0 for case in forms) >= 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -142,3 +142,16 @@ def _tensor(graph: Graph, name: str, layer: Layer) -> Tensor:
         quant = Quant(scales, (0,) * len(scales))
     assert quant is not None
     return Tensor(name, shape, value.dtype, quant.scale, quant.zero, axis, data)
+
+
+def in_int16(graph: Graph) -> Graph:
+    """The graph with int16 input and output; a bias becomes 64 bits wide, as TensorFlow Lite has it."""
+    values = dict(graph.values)
+    for name in ("x", "y"):
+        scale, _ = values[name].quant.per_tensor  # type: ignore[union-attr]
+        values[name] = replace(values[name], dtype="s16", quant=Quant((scale / 256,), (0,)))
+    consts = dict(graph.consts)
+    if "b" in values:
+        values["b"] = replace(values["b"], dtype="s64")
+        consts["b"] = read_only(consts["b"].astype(np.int64) * 256)
+    return replace(graph, values=values, consts=consts)

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from tests.ops.one_node import one_node, tensor
-from tests.ops.weighted import Layer
+from tests.ops.weighted import Layer, in_int16
 from tests.ops.weighted import graph_of as weighted
-from tinyc.ir.graph import Graph, Quant, Value, read_only
+from tinyc.ir.graph import Graph, Value, read_only
 from tinyc.kernel.site import RELU6, Padding, Pair
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
@@ -63,19 +63,6 @@ def weighted_cases() -> Iterator[Graph]:
     plain = one_node("transpose_conv2d", attrs, [x, tensor("w", w.shape, 0.01)], y_scale, -5, {"w": w})
     yield plain
     yield in_int16(plain)
-
-
-def in_int16(graph: Graph) -> Graph:
-    """The graph with int16 input and output; a bias becomes 64 bits wide, as TensorFlow Lite has it."""
-    values = dict(graph.values)
-    for name in ("x", "y"):
-        scale, _ = values[name].quant.per_tensor  # type: ignore[union-attr]
-        values[name] = replace(values[name], dtype="s16", quant=Quant((scale / 256,), (0,)))
-    consts = dict(graph.consts)
-    if "b" in values:
-        values["b"] = replace(values["b"], dtype="s64")
-        consts["b"] = read_only(consts["b"].astype(np.int64) * 256)
-    return replace(graph, values=values, consts=consts)
 
 
 def with_int16_weights(graph: Graph) -> Graph:
