@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.ops.weighted import Layer, graph_of
+from tests.ops.weighted import Layer, graph_of, in_int16
 from tinyc.ir.graph import Graph
 from tinyc.kernel.site import RELU, RELU6, Padding, Pair
 from tinyc.ops.conv2d import Conv2D
@@ -77,9 +77,11 @@ CONVOLUTIONS = (
 
 
 def weighted_layers() -> Iterator[Graph]:
-    """All of them, with weights of int8, of int4, and of uint8 with a zero point."""
+    """All of them, with weights of int8, of int4, and of uint8 with a zero point; and of int16."""
     small = (replace(own, weights="small") for own in DENSE)
     for own in (*DENSE, *small, *DEPTHWISE, *CONVOLUTIONS):
         yield graph_of(own)
         yield graph_of(replace(own, bits=4))
         yield graph_of(replace(own, bits=9, w_zero=113))
+    for own in (*DENSE, *DEPTHWISE, *CONVOLUTIONS):
+        yield in_int16(graph_of(own))

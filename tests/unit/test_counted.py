@@ -62,8 +62,6 @@ BY_HAND = {
     "tc_attention_f32_s8_dsp",
     "tc_attention_s8_dsp",
     "tc_batch_matmul_s8_dsp",
-    "tc_conv2d_s16_dsp",
-    "tc_depthwise_conv2d_s16_dsp",
 }
 
 

@@ -211,14 +211,15 @@ def lower_matrix(site: Site, p: WideParams | ConvParams) -> Call:
 
 
 def of_products(site: Site, p: WideParams | ConvParams) -> Units:
-    """Products, the taps of windows that they lie in, and outputs. Where the zero point is 0, taps outside of the image
-    have no products."""
+    """Products, the taps of windows that they lie in, taps without products, and outputs. Where the zero point is 0,
+    taps outside of the image have none."""
     outputs, window = site.y().elements, p.w.shape[:2] if p.w.ndim == 3 else p.w.shape[1:3] if p.w.ndim > 2 else (1, 1)
-    taps = products = outputs * math.prod(window)
+    every = inside = outputs * math.prod(window)
     if p.w.ndim > 2 and p.x_zero == 0:
-        inside = Window.of(site.attrs, *window).taps_inside(site.x(0).shape)
-        products = site.x(0).shape[0] * len(p.bias) * math.prod(int(counts.sum()) for counts in inside)
-    return {"product": products * (p.w.size // len(p.bias) // math.prod(window)), "tap": taps, "output": outputs}
+        counts = Window.of(site.attrs, *window).taps_inside(site.x(0).shape)
+        inside = site.x(0).shape[0] * len(p.bias) * math.prod(int(own.sum()) for own in counts)
+    each = p.w.size // len(p.bias) // math.prod(window)
+    return {"product": inside * each, "tap": inside, "tap outside": every - inside, "output": outputs}
 
 
 def weight_bytes(site: Site, p: WideParams | ConvParams) -> int:

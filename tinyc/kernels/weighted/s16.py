@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
 from tinyc.base.numerics import Rounding
+from tinyc.kernel.counted import CountedCost, Units
 from tinyc.kernel.kernel import (
     Call,
     Condition,
     Const,
-    Cost,
     In,
     Kernel,
     Out,
@@ -41,12 +41,6 @@ Fields = dict[str, int | float | str | Const]
 
 _DSP = frozenset({"dsp"})
 _LARGEST = 32768  # of an int16's magnitude
-_FOUR, _FOUR_TAP = 51.0, 5.9  # of two pixels, by fours of channels, and by their taps
-_ALONE, _ALONE_TAP = 36.0, 3.5  # of one pixel
-_GATHERED, _PIXEL = 2.0, 60.0  # per tap, and per pixel
-_DEPTHWISE, _DEPTHWISE_TAP, POINTER = 36.0, 9.6, 9.0
-_CLAMPED = 8.0  # per output, where saturation does not do
-_SLOW, _SLOW_TAP = 40.0, 7.0  # per output in C
 
 
 def fits_int32(site: Site) -> bool:
@@ -184,27 +178,43 @@ def lower(site: Site, p: WideParams, by_rows: bool = False) -> Call:
     return row_call(site, p, by_rows, "tc_conv2d_s16_dsp_t", fields)
 
 
-def cost(site: Site, p: WideParams) -> Cost:
-    """As measured on a Cortex-M4, to 10 %."""
-    window, _, _, out_w, _ = geometry(site, p, True)
-    taps, fours = 4 * (scratch(site, p) // 16), -(-len(p.bias) // 4)
-    rows = site.y().elements // (out_w * len(p.bias))
-    pair, alone = fours * (_FOUR + _FOUR_TAP * taps), fours * (_ALONE + _ALONE_TAP * taps)
-    gathered = out_w * (_GATHERED * taps + _PIXEL * window.kernel.h)
-    executed = rows * (out_w // 2 * pair + out_w % 2 * alone + gathered) + _finish_cost(site, p, taps)
-    return Cost(int(executed), fours * (8 * taps + 64), scratch(site, p))
+def of_fours(site: Site, p: WideParams) -> Units:
+    """Fours of channels of two pixels, and of one, with their taps; taps that are gathered for a pixel, and the runs in
+    which they lie; and `_of_outputs`."""
+    window, in_w, _, out_w, _ = geometry(site, p, True)
+    left = np.arange(out_w) * window.stride.w - window.pad.left
+    whole = (left >= 0) & (left + window.kernel.w <= in_w) & (window.dilation.w == 1)
+    runs = window.kernel.h * int(np.where(whole, 1, window.kernel.w).sum())
+    taps, fours, pixels = 4 * (scratch(site, p) // 16), -(-len(p.bias) // 4), site.y().elements // len(p.bias)
+    pairs, lone = (pixels // out_w * count * fours for count in divmod(out_w, 2))
+    return {
+        **{"pair": pairs, "tap of a pair": pairs * taps, "pixel": lone, "tap of a pixel": lone * taps},
+        **{"gathered": pixels * taps, "run": pixels // out_w * runs},
+        **_of_outputs(site, p, taps),
+    }
 
 
-def _finish_cost(site: Site, p: WideParams, taps: int) -> float:
-    """What outputs cost more that the assembly does not make, or that it does not clamp."""
-    requant, left = prepared(site, p).requant, len(p.bias) % 4 / len(p.bias)
-    slow = 1.0 if requant == 0 else left
-    return site.y().elements * (slow * (_SLOW + _SLOW_TAP * taps) + (_CLAMPED if requant == 3 else 0.0))
+def _of_outputs(site: Site, p: WideParams, taps: int) -> Units:
+    """Outputs that are made in C, with their taps, and those whose bounds saturation does not keep."""
+    requant, outputs = prepared(site, p).requant, site.y().elements
+    slow = outputs if requant == 0 else outputs // len(p.bias) * (len(p.bias) % 4)
+    return {"slow": slow, "tap of a slow one": slow * taps, "clamped": outputs * (requant == 3)}
+
+
+def _stream_bytes(p: WideParams, taps: int) -> int:
+    return -(-len(p.bias) // 4) * (8 * taps + 64)
+
+
+cost = CountedCost("tc_conv2d_s16_dsp", of_fours, flash=lambda site, p: _stream_bytes(p, 4 * (scratch(site, p) // 16)))
 
 
 def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
     """One row of the image per call, where the call for the whole layer makes more at once."""
-    rows = RowForm(lower(site, p, by_rows=True), scratch(site, p), cost(site, p)) if at_once(site, p) else None
+    rows = (
+        RowForm(lower(site, p, by_rows=True), scratch(site, p), replace(cost(site, p), scratch_bytes=scratch(site, p)))
+        if at_once(site, p)
+        else None
+    )
     return () if rows is None else (rows,)
 
 
@@ -241,13 +251,20 @@ def lower_depthwise(site: Site, p: WideParams) -> Call:
     return depthwise_call(site, p, "tc_depthwise_conv2d_s16_dsp_t", fields)
 
 
-def depthwise_cost(site: Site, p: WideParams) -> Cost:
-    """As measured on a Cortex-M4, to 10 %."""
-    k_h, k_w, out_c = p.w.shape
-    taps, fours = k_h * k_w, -(-out_c // 4)
-    per_pixel = fours * (_DEPTHWISE + _DEPTHWISE_TAP * taps) + POINTER * taps + _PIXEL
-    executed = site.y().elements // out_c * per_pixel + _finish_cost(site, p, taps)
-    return Cost(int(executed), fours * (8 * taps + 64), depthwise_scratch(site, p))
+def of_channels(site: Site, p: WideParams) -> Units:
+    """Fours of channels of a pixel with their taps, pointers to a pixel's taps, pixels, and `_of_outputs`."""
+    taps, fours, pixels = p.w.shape[0] * p.w.shape[1], -(-len(p.bias) // 4), site.y().elements // len(p.bias)
+    return {
+        **{"four": pixels * fours, "tap of a four": pixels * fours * taps, "pointer": pixels * taps, "pixel": pixels},
+        **_of_outputs(site, p, taps),
+    }
+
+
+depthwise_cost = CountedCost(
+    "tc_depthwise_conv2d_s16_dsp",
+    of_channels,
+    flash=lambda _, p: _stream_bytes(p, p.w.shape[0] * p.w.shape[1]),
+)
 
 
 def _matrix_kernel(takes: tuple[Condition, ...], forms: Callable[[Site, WideParams], tuple[RowForm, ...]]) -> Kernel:
