@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from counted_other_layers import WEIGHTED
 from signal_cases import count, filter_bank, gains, log_mel, node_of, spectrum, spectrum_sizes, subtraction
-from wide_cases import in_int16, with_int16_weights
 
 from tests.ops.attention_graphs import Heads, attention_graph, masked
 from tests.ops.one_node import one_node, tensor
-from tests.ops.weighted import Layer, graph_of
+from tests.ops.weighted import Layer, graph_of, in_int16, with_int16_weights
 from tinyc.base.numerics import Numerics
 from tinyc.ir.graph import Array, Graph
 from tinyc.kernel.site import Padding, Pair
