@@ -334,7 +334,7 @@ def fitted_alone(own: Sequence[Layer], each: Mapping[str, float]) -> Mapping[str
     share = _share(own, each, ALONE)
     names = [unit for unit, value in each.items() if unit != counted.CODE and value > 0]
     counts = np.array([layer.others[ALONE] for layer in own], np.float64)
-    terms = np.array([[{**layer.units, counted.CALL: 1}[unit] for unit in names] for layer in own], np.float64)
+    terms = np.array([[{**layer.units, counted.CALL: 1}.get(unit, 0) for unit in names] for layer in own], np.float64)
     usual = np.diag([_USUAL / (share * each[unit]) for unit in names])
     rows = np.concatenate([terms.reshape(-1, len(names)) / counts[:, None], usual])
     factors = not_negative(rows, np.concatenate([np.ones(len(own)), np.full(len(names), _USUAL)]))
