@@ -155,3 +155,10 @@ def in_int16(graph: Graph) -> Graph:
         values["b"] = replace(values["b"], dtype="s64")
         consts["b"] = read_only(consts["b"].astype(np.int64) * 256)
     return replace(graph, values=values, consts=consts)
+
+
+def with_int16_weights(graph: Graph) -> Graph:
+    """The graph with weights of -255 .. 255, as int8 ones with a zero point become."""
+    w = graph.consts["w"].astype(np.int16)
+    values = {**graph.values, "w": replace(graph.values["w"], dtype="s16")}
+    return replace(graph, values=values, consts={**graph.consts, "w": read_only(w + np.sign(w) * 128)})

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from tests.ops.one_node import one_node, tensor
-from tests.ops.weighted import Layer, in_int16
+from tests.ops.weighted import Layer, in_int16, with_int16_weights
 from tests.ops.weighted import graph_of as weighted
-from tinyc.ir.graph import Graph, Value, read_only
+from tinyc.ir.graph import Graph, Value
 from tinyc.kernel.site import RELU6, Padding, Pair
 from tinyc.ops.absolute import Absolute
 from tinyc.ops.add import Add
@@ -63,13 +62,6 @@ def weighted_cases() -> Iterator[Graph]:
     plain = one_node("transpose_conv2d", attrs, [x, tensor("w", w.shape, 0.01)], y_scale, -5, {"w": w})
     yield plain
     yield in_int16(plain)
-
-
-def with_int16_weights(graph: Graph) -> Graph:
-    """The graph with weights of -255 .. 255, as int8 ones with a zero point become."""
-    w = graph.consts["w"].astype(np.int16)
-    values = {**graph.values, "w": replace(graph.values["w"], dtype="s16")}
-    return replace(graph, values=values, consts={**graph.consts, "w": read_only(w + np.sign(w) * 128)})
 
 
 def other_cases() -> Iterator[Graph]:
