@@ -98,10 +98,20 @@ def over_norm(s: OnnxStep, x: Value, axis: int) -> None:
         along_last(s, x, axis, lambda v: s.insert([v], L2Normalize(), "l2", s.node.outputs[0]))
 
 
-@imports("LogSoftmax", "Softmax")
+@imports("Softmax")
 def softmax(s: OnnxStep) -> None:
     """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
-    attrs, name = (Softmax(), "softmax") if s.node.op == "Softmax" else (LogSoftmax(), "log_softmax")
+    _shares(s, Softmax(), "softmax")
+
+
+@imports("LogSoftmax")
+def log_softmax(s: OnnxStep) -> None:
+    """Before opset 13 over all axes from `axis` on (default 1) taken together, since then over `axis` alone."""
+    _shares(s, LogSoftmax(), "log_softmax")
+
+
+def _shares(s: OnnxStep, attrs: Softmax | LogSoftmax, name: str) -> None:
+    """The shares of e^x, or their logarithms. name: of an operator that is put in."""
     x, is_old = s.value(0), s.opset < 13
     rank = len(x.shape)
 
