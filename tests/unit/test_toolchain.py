@@ -167,3 +167,17 @@ def test_zig_compiles_helpers_where_one_is_needed(
     link_alone(zig, words, tmp_path / "it.elf", "linking")
     assert read_elf(tmp_path / "it.elf").symbol(name).is_function
     assert ["-nostdlib" in words for words in asked] == ([True, False] if helpers else [True])
+
+
+@pytest.mark.parametrize("board_name", ["riscv32imc", "hazard3", "raspberry-pi-pico2-riscv"])
+def test_helpers_of_risc_v_link_beside_extensions(tmp_path: Path, board_name: str) -> None:
+    board = load_board(board_name)
+    try:
+        gcc = find_toolchain(board, "gcc")
+    except TinycError as error:
+        pytest.skip(error.message)
+    source = tmp_path / "scales.c"
+    source.write_text("float scales(long long a, int by, float b) { return (float)(a >> by) * b; }\n")
+    words = ["-Os", source, "-nostartfiles", "-Wl,-e,scales"]
+    link_alone(gcc, words, tmp_path / "it.elf", "linking")
+    assert read_elf(tmp_path / "it.elf").symbol("scales").is_function

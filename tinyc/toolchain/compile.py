@@ -300,7 +300,7 @@ def link_alone(toolchain: Toolchain, words: Sequence[str | Path], output: Path, 
     zig compiles its helpers when one is first asked for on a core, which takes five seconds; most firmware needs none.
     """
     if toolchain.family != "zig":
-        toolchain.run([*words, "-nostdlib", "-lgcc", "-o", output], what)
+        toolchain.run([*words, "-nostdlib", toolchain.helpers(), "-o", output], what)
         return
     try:
         toolchain.run([*words, "-nostdlib", "-o", output], what)

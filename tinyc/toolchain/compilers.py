@@ -66,6 +66,19 @@ class Toolchain:
         if done.returncode != 0:
             raise compiler_error(self.name, what, command, done.stderr + done.stdout)
 
+    def helpers(self) -> str:
+        """What links gcc's own helper functions (64-bit shifts, float).
+
+        Of a RISC-V core with `_` extensions (Zba) gcc 12 takes those of RV64, which do not link; those for the core
+        without the extensions do.
+        """
+        plain = [re.sub(r"^(-march=rv32[a-z]+)_.*", r"\1", flag) for flag in self.target_flags]
+        if plain == list(self.target_flags):
+            return "-lgcc"
+        command = [*self.command, *plain, "-print-libgcc-file-name"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=COMPILE_SECONDS)
+        return done.stdout.strip() if done.returncode == 0 else "-lgcc"
+
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "LC_ALL": "C"}
         if self.family == "zig":
