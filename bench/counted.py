@@ -372,14 +372,14 @@ def _solved(terms: Floats, targets: Floats, active: npt.NDArray[np.bool_]) -> Fl
 
 
 def take_as_counted(estimates: Any, core: str, kernel: str, own: Sequence[Layer], scale: float) -> None:
-    """Lines of estimates that build on the kernel's cost take it as it is."""
+    """Lines of estimates take the kernel's cost as it is: they were fitted to the few layers of some models."""
     pace = next((cost.pace for cost in counted_costs() if cost.kernel == kernel), counted.PACE)
     for name in estimated_by(core):
         per_instruction = float(np.median([layer.cycles[name] / layer.instructions for layer in own]))
         said = pace if core_named(name).ordered else 1.0  # cycles that a Cost of C says for an instruction
         for part, factor in (("kernels", 1.0), ("cycles", per_instruction / said)):
             lines = estimates[part].get(name, {})
-            for key in [key for key in lines if key.partition(" ")[0] == kernel and lines[key][0]]:
+            for key in [key for key in lines if key.partition(" ")[0] == kernel]:
                 lines[key] = [round(factor / scale, 5)]
 
 

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tinyc
+from tests.ops.tflite_builder import Operator, Tensor, build_model
 from tests.unit.networks import Network
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
@@ -127,6 +128,35 @@ def test_an_estimate_is_near_the_proof(tmp_path: Path, width: int, prefer: Prefe
     assert said.stack_bytes is None or report.stack_bytes <= said.stack_bytes < report.stack_bytes + 800
     measured_kernels = json.loads(STACKS.read_text(encoding="utf-8"))["stack"]["cortex-m4"]
     assert (said.stack_bytes is None) == any(layer.kernel not in measured_kernels for layer in said.layers)
+
+
+@pytest.mark.parametrize("board", ["cortex-m3", "cortex-m0plus", "riscv32imc"])
+@pytest.mark.parametrize("dtype", ["s8", "s16"])
+def test_layers_that_no_model_is_like_are_estimated_as_counted(tmp_path: Path, board: str, dtype: str) -> None:
+    """A product with a line of numbers, and a depthwise layer of int16 that is one of `tc_conv2d_s16`."""
+    shape, random = (1, 10, 10, 16), np.random.default_rng(1)
+    tensors = [Tensor(name, shape, dtype, (0.02,), (0,)) for name in ("x", "y")]
+    if dtype == "s8":
+        line = random.integers(-128, 128, (1, 1, 10, 16)).astype(np.int8)
+        constants, operator = [Tensor("c", line.shape, "s8", (0.02,), (0,), 0, line)], ("MUL", "MulOptions", {})
+    else:
+        w = random.integers(-127, 128, (1, 3, 3, 16)).astype(np.int8)
+        bias = Tensor("b", (16,), "s64", (0.0002,), (0,), 0, random.integers(-999, 999, 16))
+        constants = [Tensor("w", w.shape, "s8", (0.01,), (0,), 0, w), bias]
+        window = {"StrideH": 1, "StrideW": 1, "DepthMultiplier": 1, "DilationHFactor": 1, "DilationWFactor": 1}
+        operator = ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", window)
+    code, options, fields = operator
+    node = Operator(code, ("x", *(own.name for own in constants)), ("y",), options, fields, 2)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(build_model([*tensors, *constants], [node], ["x"], ["y"]))
+    asked = Options(board, samples=1)
+    report = prove(compile_model(path, load_board(board), asked, Progress()), load_board(board), asked, Progress())
+    said = tinyc.estimate(path, board)
+    assert report.instructions is not None
+    assert said.cycles is not None
+    assert report.cycles is not None
+    assert abs(said.instructions / report.instructions - 1) < 0.16
+    assert abs(said.cycles / report.cycles - 1) < 0.16
 
 
 def test_the_stack_has_arrays_around_assembly(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transpose_conv2d between int8 tensors -> conv2d, whose channels are then laid side by side as pixels.
+"""transpose_conv2d between integer tensors -> conv2d, whose channels are then laid side by side as pixels.
 
 Exact. With a stride of s, output rows t * s + e (t counts, e below s is their phase) are sums of the same taps, every
 s-th of the kernel, on input rows around t: a plain convolution. One convolution makes all phases, as channels
-[phases of rows, phases of columns, O]; its window holds the taps of all phases, and 0 where a phase has none. Where
-that makes a window of 2x2 of fewer taps (3x3 at a stride of 2: phases of 4, 2, 2 and 1), each phase has a convolution
-of its own instead, without zeros, and their channels are joined. Padding with the zero point stands for pixels that do
-not exist. Convolutions have the faster kernels, on every core.
+[phases of rows, phases of columns, O]; its window holds the taps of all phases, and 0 where a phase has none. Or each
+phase has a convolution of its own, without zeros, and their channels are joined: which of them a library has is chosen
+by what they take (`pipeline/lowering.py`). Padding with the zero point stands for pixels that do not exist.
+Convolutions have the faster kernels, on every core.
 """
 
 from __future__ import annotations
