@@ -75,6 +75,16 @@ CONVOLUTIONS = (
     Layer("conv2d", Conv2D(), (1, 9, 3, 128), (4, 3, 3, 128), weights="signs"),
 )
 
+USUAL = (  # of int16, as models have them
+    Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 6, 8, 16), (16, 3, 3, 16)),
+    Layer("conv2d", Conv2D(pad=ONE, act=RELU), (1, 8, 9, 3), (16, 3, 3, 3)),
+    Layer("conv2d", Conv2D(pad=ONE), (1, 5, 7, 24), (8, 3, 3, 24)),
+    Layer("conv2d", Conv2D(TWO, ONE), (1, 10, 12, 8), (24, 3, 3, 8)),
+    Layer("conv2d", Conv2D(act=RELU), (1, 12, 5, 64), (32, 1, 1, 64)),
+    Layer("conv2d", Conv2D(), (1, 4, 8, 32), (32, 1, 1, 32)),
+    Layer("conv2d", Conv2D(pad=Padding(0, 2, 0, 2)), (1, 1, 40, 16), (16, 1, 5, 16)),
+)
+
 
 def weighted_layers() -> Iterator[Graph]:
     """All of them, with weights of int8, of int4, and of uint8 with a zero point; and of int16."""
@@ -83,5 +93,5 @@ def weighted_layers() -> Iterator[Graph]:
         yield graph_of(own)
         yield graph_of(replace(own, bits=4))
         yield graph_of(replace(own, bits=9, w_zero=113))
-    for own in (*DENSE, *DEPTHWISE, *CONVOLUTIONS):
+    for own in (*DENSE, *DEPTHWISE, *CONVOLUTIONS, *USUAL):
         yield in_int16(graph_of(own))

@@ -87,10 +87,12 @@ static TC_ALONE TC_UNUSED void tc_tiles_outputs(const tc_tiles_t *p, tc_tiles_pr
     const int32_t wide = p->out_w - ox < 2 * p->wide ? p->out_w - ox : 2 * p->wide;
     const int whole = high == p->m && wide == 2 * p->wide;
     int8_t *const first = y + (oy * p->out_w + ox) * p->out_c;
-    int8_t *to[4] = {0};
+    int8_t *const from_first = whole ? first : spare;
+    const int32_t apart = (whole ? p->out_w : 2 * p->wide) * p->out_c;
+    int8_t *to[4] = {from_first, from_first, from_first, from_first}; /* of zeros compilers make a memset */
 
-    for (int32_t a = 0; a < p->m; a++) {
-        to[a] = whole ? first + a * p->out_w * p->out_c : spare + a * 2 * p->wide * p->out_c;
+    for (int32_t a = 1; a < p->m; a++) {
+        to[a] = from_first + a * apart;
     }
     products(stream, constants, factors, to, groups);
     if (!whole) {
