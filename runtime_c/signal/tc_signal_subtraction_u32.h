@@ -29,18 +29,17 @@ static inline uint32_t tc_signal_subtract(uint32_t x, uint32_t rate, uint32_t re
 static void tc_signal_subtraction_u32(const tc_signal_subtraction_u32_t *p, const uint32_t *x,
                                       const uint32_t *before, uint32_t *y, uint32_t *after)
 {
-    const tc_signal_subtraction_u32_t own = *p;
+    const uint32_t even = (uint32_t)p->even, even_rest = (uint32_t)p->even_rest;
+    const uint32_t odd = (uint32_t)p->odd, odd_rest = (uint32_t)p->odd_rest;
+    const int32_t channels = p->channels;
     int32_t i = 0;
 
-    for (; i + 1 < own.channels; i += 2) {
-        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own,
-                                      y + i);
-        after[i + 1] = tc_signal_subtract(x[i + 1], (uint32_t)own.odd, (uint32_t)own.odd_rest, before[i + 1],
-                                          &own, y + i + 1);
+    for (; i + 1 < channels; i += 2) {
+        after[i] = tc_signal_subtract(x[i], even, even_rest, before[i], p, y + i);
+        after[i + 1] = tc_signal_subtract(x[i + 1], odd, odd_rest, before[i + 1], p, y + i + 1);
     }
-    if (i < own.channels) {
-        after[i] = tc_signal_subtract(x[i], (uint32_t)own.even, (uint32_t)own.even_rest, before[i], &own,
-                                      y + i);
+    if (i < channels) {
+        after[i] = tc_signal_subtract(x[i], even, even_rest, before[i], p, y + i);
     }
 }
 

@@ -59,5 +59,6 @@ def check_sizes(firmware: Firmware) -> None:
 def check_links_alone(firmware: Firmware) -> None:
     """Assert that the library of a firmware needs nothing else, on the cores of which that is known."""
     if firmware.board.name in HELPERS:
-        assert not foreign_symbols(firmware.library_object, firmware.board.name)
+        foreign = foreign_symbols(firmware.library_object, firmware.board.name)
+        assert not foreign, f"the library calls {sorted(foreign)}"
         check_sizes(firmware)

@@ -26,16 +26,17 @@ LIMIT = 10_000
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[int | None]]]:
-    """What `within_flash` takes of libraries by correction, and by which flash is preferred, each of (cycles, planned
-    bytes, compiled bytes) and perhaps an arena; and the corrections that it asked for."""
+    """What `within_flash` takes of libraries by correction, of the "usual" one without the limit, and that by which
+    flash is preferred, each of (cycles, planned bytes, compiled bytes) and perhaps an arena; and the corrections that
+    it asked for."""
 
     def run(libraries: dict[Any, tuple[int, ...]], **words: Any) -> tuple[Any, Sequence[int | None]]:
         asked: list[int | None] = []
 
         def library(options: Options) -> Any:
-            if options.prefer != "flash":
+            if options.prefer != "flash" and options.flash is not None:
                 asked.append(options.flash_reserve)
-            key = "flash" if options.prefer == "flash" else options.flash_reserve
+            key = "flash" if options.prefer == "flash" else options.flash_reserve if options.flash else "usual"
             if key not in libraries:
                 raise TinycError("so little flash is not to be had")
             cycles, planned, compiled, *arena = libraries[key]
@@ -50,6 +51,16 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
         return module.within_flash(library, M4, options, Progress()), asked
 
     return run
+
+
+def test_the_usual_library_is_taken_where_it_fits_as_built(built: Any) -> None:
+    """Whatever was planned for it: a limit that it keeps changes nothing."""
+    library, asked = built({"usual": (10, 11_000, LIMIT), None: (20, 9500, 9400)})
+    assert (library.plan.cycles, asked) == (10, [])
+    library, _ = built({"usual": (10, 11_000, LIMIT, 200), None: (20, 9500, 9400)}, ram=150)
+    assert library.plan.cycles == 20
+    library, _ = built({"usual": (10, 9_000, LIMIT + 1), None: (20, 9500, 9400)})
+    assert library.plan.cycles == 20
 
 
 def test_a_library_that_is_too_large_is_followed_by_a_smaller_one(built: Any) -> None:

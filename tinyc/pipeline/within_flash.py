@@ -22,7 +22,7 @@ from tinyc.toolchain.compile import Sources, compile_library
 from tinyc.toolchain.compilers import Toolchain, find_toolchain
 from tinyc.toolchain.size import library_size
 
-_MOST_COMPILED = 5  # libraries for one limit
+_MOST_COMPILED = 6  # libraries for one limit, with that without it
 _NEVER = 1 << 60  # bytes
 _NEAR = 32  # bytes of estimates: so near to what was tried nothing else is looked for, and less where none fits
 
@@ -43,7 +43,7 @@ L = TypeVar("L", bound=LibraryText)
 
 def within_flash(library: Callable[[Options], L], board: Board, options: Options, progress: Progress) -> L:
     """The library that is worth most of those whose compiled code fits `options.flash`, which is some number; where
-    there is no compiler, the first.
+    there is no compiler, the first that does by estimates. If that without the limit fits, it is this one.
 
     Kernels are chosen by estimates of what a compiler makes of C. What it made of one library corrects the estimate by
     which the next is chosen, until that is the same. library: that of options which say the correction. Where none
@@ -52,15 +52,21 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
     """
     assert options.flash is not None
     toolchain = _toolchain(board, options)
+    if options.flash_reserve is not None or toolchain is None:
+        return library(options)
+    tries: _Tries[L] = _Tries(options.flash, options.ram, worth_of(options))
+    with suppress(TinycError):  # by other limits there may be none
+        usual = library(replace(options, flash=None))
+        with progress.stage("compile"):
+            tries.add(usual, _flash_bytes(usual, board, options, toolchain))
+        if tries.has_one_that_fits:
+            return usual
     try:
         compiled = library(options)
     except TinycError:  # so fast none may be but in the last bytes, which are left for what compilers make more
-        if options.time is None or options.flash_reserve is not None or toolchain is None:
+        if options.time is None:
             raise
         compiled = library(replace(options, flash_reserve=0))
-    if options.flash_reserve is not None or toolchain is None:
-        return compiled
-    tries: _Tries[L] = _Tries(options.flash, options.ram, worth_of(options))
     while True:
         with progress.stage("compile"):
             taken = _flash_bytes(compiled, board, options, toolchain)
