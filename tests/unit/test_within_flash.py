@@ -55,8 +55,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
 
 def test_the_usual_library_is_taken_where_it_fits_as_built(built: Any) -> None:
     """Whatever was planned for it: a limit that it keeps changes nothing."""
-    library, asked = built({"usual": (10, 11_000, LIMIT), None: (20, 9500, 9400)})
-    assert (library.plan.cycles, asked) == (10, [])
+    usual = (10, 11_000, LIMIT)
+    library, asked = built({"usual": usual, LIMIT - 11_000: usual, None: (20, 9500, 9400)})
+    assert (library.plan.cycles, asked) == (10, [LIMIT - 11_000])
     library, _ = built({"usual": (10, 11_000, LIMIT, 200), None: (20, 9500, 9400)}, ram=150)
     assert library.plan.cycles == 20
     library, _ = built({"usual": (10, 9_000, LIMIT + 1), None: (20, 9500, 9400)})

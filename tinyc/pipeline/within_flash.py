@@ -59,8 +59,8 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
         usual = library(replace(options, flash=None))
         with progress.stage("compile"):
             tries.add(usual, _flash_bytes(usual, board, options, toolchain))
-        if tries.has_one_that_fits:
-            return usual
+        if tries.has_one_that_fits:  # the correction says so, too
+            return library(replace(options, flash_reserve=min(0, options.flash - usual.plan.flash_bytes)))
     try:
         compiled = library(options)
     except TinycError:  # so fast none may be but in the last bytes, which are left for what compilers make more
