@@ -186,6 +186,20 @@ def bench_report(file: str) -> BenchReport:
     return BenchReport(1, "0", Computer("a CPU", "a system", "3.11"), (model,))
 
 
+def test_the_picture_of_peers_has_the_figures_of_the_page() -> None:
+    """`python scripts/peer_plot.py` draws it anew."""
+    figures = json.loads(peer_plot.FIGURES.read_text(encoding="utf-8"))
+    all_peers, published = peers.read_peers()
+    panels = peer_plot.panels(
+        figures[peer_plot.BOARD], figures[peer_plot.ESTIMATES][published.board], all_peers, published
+    )
+    picture = peer_plot.PICTURE.read_text(encoding="utf-8")
+    for panel in panels:
+        own, baseline = list(panel.rows.values())[:2]
+        for model in own.keys() & baseline.keys():
+            assert f">{own[model] / panel.unit:.3g} {panel.unit_name}<" in picture, (panel.title, model)
+
+
 def test_desktop_rows_hold_the_generated_c_once() -> None:
     rows = peer_plot.desktop_rows([bench_report("kws_int8.tflite").to_json(), bench_report("kws_fp32.onnx").to_json()])
     assert rows == {
