@@ -26,7 +26,7 @@ from peers import MODELS
 from tables import INPUTS, PAGE, ROOT, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import Choice, candidates
+from tinyc.choose.select import Choice, offered
 from tinyc.explain.cycles import LayerCost, Profile
 from tinyc.kernels import finish
 from tinyc.kernels.fast import winograd
@@ -55,12 +55,12 @@ def _kernels(refused: Callable[[Choice], bool]) -> Callable[[], Any]:
     @contextmanager
     def off() -> Iterator[None]:
         def fewer(*args: Any, **more: Any) -> Choices:
-            choices_by_node = candidates(*args, **more)
+            choices_by_node = offered(*args, **more)
             return {
                 node: [c for c in choices if not refused(c)] or choices for node, choices in choices_by_node.items()
             }
 
-        with patch.object(lowering, "candidates", fewer):
+        with patch.object(lowering, "offered", fewer):
             yield
 
     return off

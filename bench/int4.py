@@ -28,7 +28,7 @@ from peers import MODELS
 from tables import INPUTS, ROOT, write_section
 
 from tinyc.base.errors import TinycError
-from tinyc.choose.select import Choice, candidates
+from tinyc.choose.select import Choice, offered
 from tinyc.ir.graph import Graph, Node, Quant, read_only
 from tinyc.kernel.kernel import Once
 from tinyc.options.build import Options
@@ -86,7 +86,7 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
     reduce = drop_dead_channels
 
     def fewer(*args: Any, **more: Any) -> Any:
-        choices = candidates(*args, **more)
+        choices = offered(*args, **more)
         if not packed:
             return choices
         without_wide = {name: [c for c in some if not _widens(c.kernel.name)] for name, some in choices.items()}
@@ -96,7 +96,7 @@ def _weights_of(bits: int, packed: bool = False) -> Iterator[None]:
         if bits == 4:
             rounded = patch.object(integers, "drop_dead_channels", lambda graph, n: as_int4(reduce(graph, n)))
             stack.enter_context(rounded)
-        stack.enter_context(patch.object(lowering, "candidates", fewer))
+        stack.enter_context(patch.object(lowering, "offered", fewer))
         yield
 
 

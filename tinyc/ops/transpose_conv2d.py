@@ -33,6 +33,7 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Act, Pair, Site, Type
 from tinyc.kernel.types import is_s8, is_s16
 from tinyc.kernel.wide import Runtimes, WideParams, scaling_fields, wide_params
+from tinyc.kernel.wide import weight_bytes as wide_bytes
 from tinyc.kernel.windows import ConvParams, check_bias, check_image, conv_params, row_bytes
 from tinyc.kernels.float32 import weighted as weighted_f32
 from tinyc.ops.op import Bias, Observed, Op, Trait
@@ -140,7 +141,7 @@ def _met(places: range, taps: int, stride: int, size: int) -> int:
 
 def weight_bytes(site: Site, p: ConvParams | WideParams) -> int:
     """Of weights, biases and factors."""
-    return p.w.size + 9 * len(p.w)
+    return wide_bytes(site, p) if isinstance(p, WideParams) else p.w.size + 9 * len(p.w)
 
 
 def row_forms(site: Site, p: ConvParams | WideParams) -> tuple[RowForm, ...]:

@@ -210,12 +210,10 @@ cost = CountedCost("tc_conv2d_s16_dsp", of_fours, flash=lambda site, p: _stream_
 
 def row_forms(site: Site, p: WideParams) -> tuple[RowForm, ...]:
     """One row of the image per call, where the call for the whole layer makes more at once."""
-    rows = (
-        RowForm(lower(site, p, by_rows=True), scratch(site, p), replace(cost(site, p), scratch_bytes=scratch(site, p)))
-        if at_once(site, p)
-        else None
-    )
-    return () if rows is None else (rows,)
+    if not at_once(site, p):
+        return ()
+    size = scratch(site, p)
+    return (RowForm(lower(site, p, by_rows=True), size, cost(site, p).in_scratch(size)),)
 
 
 def at_once(site: Site, p: WideParams) -> bool:
