@@ -211,72 +211,6 @@ def lower_rows_dsp(site: Site, p: ConvParams) -> Call:
     return Call((Params(), In(0), Out(), Scratch()), Struct("tc_depthwise_conv2d_s8_dsp_t", fields), rows)
 
 
-def is_3x3(site: Site) -> bool:
-    """3x3 weights, stride 1 or 2 in both directions, no dilation, at least two output columns"""
-    a: DepthwiseConv2D = site.attrs
-    plain = a.stride in {(1, 1), (2, 2)} and a.dilation == (1, 1)
-    return plain and site.x(1).shape[:2] == (3, 3) and site.y().shape[2] >= 2
-
-
-def quick_finish(site: Site) -> bool:
-    """factors between the scales in (2^-23, 1/2), and a rounding other than XNNPACK's"""
-    p = prepare(site)
-    return isinstance(p, ConvParams) and out_fields(p, p.w.reshape(-1, p.w.shape[2]).T)["finish"] != 0
-
-
-def _column_pairs(site: Site) -> int:
-    return 1 + int(site.attrs.stride.w) * -(-site.y().shape[2] // 2)
-
-
-def scratch_3x3(site: Site, p: ConvParams) -> int:
-    """Three rows of four channels as int16."""
-    return 48 * _column_pairs(site)
-
-
-def of_3x3(site: Site, p: ConvParams) -> Units:
-    """What tc_depthwise_conv2d_3x3_s8_dsp repeats in a row: pairs of columns that are unpacked for four channels, and
-    those at a side or of fewer channels; pairs of outputs, fours of channels, and channels."""
-    _, out_h, out_w, out_c = site.y().shape
-    fours, pairs, in_w = out_h * -(-out_c // 4), _column_pairs(site), site.x(0).shape[2]
-    first = 2 * np.arange(pairs) - p.attrs.pad.left
-    sides = int(((first < 0) | (first + 1 >= in_w)).sum())
-    less = out_h * (out_c % 4 != 0)
-    return {
-        "column": fours * pairs,
-        "side": (fours - less) * sides + less * pairs,
-        "pair": out_h * out_c * -(-out_w // 2),
-        "four": fours,
-        "channel": out_h * out_c,
-        "clamped": site.y().elements * p.is_clamped,
-        "row": out_h,
-    }
-
-
-COST_3X3 = CountedCost("tc_depthwise_conv2d_3x3_s8_dsp", of_3x3, read="row")
-
-
-def lower_3x3(site: Site, p: ConvParams) -> Call:
-    """tc_depthwise_conv2d_3x3_s8_dsp: one output row from three input rows."""
-    out_c = p.w.shape[2]
-    window = Window.of(p.attrs, 3, 3)
-    outputs = out_fields(p, p.w.reshape(-1, out_c).T)
-    rows = np.ascontiguousarray(p.w.transpose(2, 0, 1)[:, :, [0, 1, 1, 2]])
-    words = rows.view("<i4").astype(np.int32)
-    fields = {
-        **{f"out.{name}": value for name, value in outputs.items()},
-        "w": Const(words, "[out_c][k_h] of the bytes w0 w1 w1 w2", "w"),
-        "pad": Const(np.full(4, p.x_zero, np.int8), "[4] of x_zero", "pad"),
-        "run": f"tc_dsp_dw3x3_{window.stride.w}_{outputs['finish']}",
-        "in_w": site.x(0).shape[2],
-        "in_c": out_c,
-        "out_w": site.y().shape[2],
-        "pad_left": window.pad.left,
-        "pairs": _column_pairs(site),
-    }
-    struct = Struct("tc_depthwise_conv2d_3x3_s8_dsp_t", fields)
-    return Call((Params(), In(0), Out(), Scratch()), struct, row_geometry(site, window, p.x_zero))
-
-
 _DSP = frozenset({"dsp"})
 _AT_ONCE = 1 << 16  # elements whose products are added at once: they stay in the cache
 
@@ -362,12 +296,6 @@ OP = Op(
         rows_columns.KERNEL,
         *direct.KERNELS,
         *any_shape.KERNELS,
-        Kernel(
-            "tc_depthwise_conv2d_3x3_s8_dsp",
-            offered(lower_3x3, scratch=scratch_3x3, cost=COST_3X3),
-            isa=_DSP,
-            when=(is_s8, one_per_input, is_3x3, quick_finish),
-        ),
         Kernel(
             "tc_depthwise_conv2d_s8_dsp",
             offered(

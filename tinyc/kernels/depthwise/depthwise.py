@@ -359,7 +359,6 @@ _ASK: Mapping[Choices, str] = {
 _CHOICES: Mapping[str, Choices] = {
     "": fast,
     "_low_scratch": least_scratch,
-    "_rows": by_rows,
     "_bands": banded,
     "_short": short,
     "_pairs": paired,
@@ -378,7 +377,7 @@ def kernels(name: str, packing: Packing) -> Iterator[Kernel]:
             isa=frozenset({"dsp"}),
             when=(packing.takes, takes),
             asks=asks,
-            inplace=() if choices is by_rows else (0,),
-            shrinks=choices is not by_rows,
+            inplace=(0,),
+            shrinks=True,
             written=True,
         )
