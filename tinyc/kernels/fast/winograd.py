@@ -126,7 +126,7 @@ def proved_finish(
         over = _proved(matrix, form, 1, packed=True)
         return (over, False) if over else None
     finish = _proved(matrix, form, form.odd, narrow=narrow)
-    if form.odd == 1 or (finish and finish.requant.constants == 2):
+    if form.odd == 1 or (finish and finish.requant.extra_instructions == 0):
         return (finish, False) if finish else None
     plain = _proved(matrix, form, 1, narrow=narrow)
     if plain is None:

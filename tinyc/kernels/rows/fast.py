@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +20,18 @@ from tinyc.kernel.kernel import Call, Const, Cost, In, Out, RowForm, Scratch
 from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm, nested_factors
+from tinyc.kernels.fast.winograd import proved_finish
 from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
-from tinyc.kernels.rows.proof import has_third, proof, unit_of
 from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
 from tinyc.kernels.rows.twice import twice
 from tinyc.kernels.stream import as_words, matrix_of
 
-_NESTED = ((ROW, F4), (ROW, F2), (F2, F4), (F2, F2))  # of rows, of columns
-_NESTED_S2 = ((ROW, S2), (S2, S2))
+_OF_ROW = [replace(ROW, name=columns.name, columns=columns) for columns in (F4, F2, S2)]
+_OF_TWO = [
+    replace(rows, name=rows.name + columns.name, columns=columns) for rows, columns in ((F2, F4), (F2, F2), (S2, S2))
+]
 
 
 def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
@@ -39,13 +40,13 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     (out_c, _, _, in_c), stride = p.w.shape, p.attrs.stride
     if in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
-    nested = _NESTED if stride == (1, 1) else _NESTED_S2
     forms = [
         row_form
-        for vertical, form in nested
+        for form in (*_OF_ROW, *_OF_TWO)
+        if (form.across.stride, form.across.stride) == stride
         for together in (1, 2)
-        for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.name] else (False,))
-        for row_form in _forms(site, p, _Nested(vertical, form, together, inline))
+        for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.across.name] else (False,))
+        for row_form in _forms(site, p, form, together, inline)
     ]
     return (*forms, *_less_scratch(forms, p))
 
@@ -59,24 +60,15 @@ def _less_scratch(forms: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
             yield form
 
 
-class _Nested(NamedTuple):
+def _forms(site: Site, p: ConvParams, form: BilinearForm, together: int, inline: bool) -> list[RowForm]:
     """As in `RowTiles`."""
-
-    vertical: BilinearForm
-    form: BilinearForm
-    together: int
-    inline: bool
-
-
-def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
-    vertical, form, together, inline = nested
     matrix = matrix_of(p)
-    proved = matrix.once(proof, vertical, form)
-    if proved is None or site.y().shape[1] < vertical.m:
+    proved = matrix.once(proved_finish, form)
+    if proved is None or site.y().shape[1] < form.m:
         return []
     finish, third = proved
     out_c, _, _, in_c = p.w.shape
-    tiles = RowTiles(site.core, vertical, form, together, in_c, out_c, finish.requant, third, inline)
+    tiles = RowTiles(site.core, form, in_c, together, out_c, finish.requant, third, inline)
     if not tiles.fits:
         return []
     window = Window.of(p.attrs, 3, 3)
@@ -112,22 +104,22 @@ def _forms(site: Site, p: ConvParams, nested: _Nested) -> list[RowForm]:
 
 def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.int32]:
     """Start values, weights and constants in the order of use, group after group of output channels."""
-    vertical, form, groups = tiles.vertical, tiles.form, tiles.groups
-    spare = finish.weight_scale - unit_of(vertical, form)
-    factors = nested_factors(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), vertical, form)
+    form, groups = tiles.form, tiles.groups
+    spare = finish.weight_scale - form.scale
+    factors = nested_factors(matrix.p.w.reshape(tiles.out_c, 3, 3, -1), form, form.across)
     factors = (factors * finish.live[:, None, None, None]) << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
     quads = factors.reshape(*factors.shape[:3], tiles.steps // 2, 2, 2)  # ... [quad][half][step]
     words = (quads[..., 0, :] & 0xFFFF) | ((quads[..., 1, :] & 0xFFFF) << 16)
     weights = words.reshape(groups, tiles.channels, *factors.shape[1:3], tiles.steps).transpose(0, 2, 3, 4, 1)
-    folded = has_third(vertical, form) and not tiles.third
-    start = finish.start_values(matrix.p.bias.astype(np.int64) * (3 if folded else 1)) * (3 if tiles.third else 1)
+    folded, divided = (1, form.odd) if tiles.third else (form.odd, 1)
+    start = finish.start_values(matrix.p.bias.astype(np.int64) * folded) * divided
     parts = [start.reshape(groups, -1)]
     for step in tiles.walk:
         parts += [weights[:, i, step.column].reshape(groups, -1) for i in step.rows]
         if step.kind == "output":
             constants = finish.constants().copy()
             if not tiles.lowers:
-                constants[:, 1 : 2 + tiles.requant.drops] <<= form.raised[step.b]  # add, and drop
+                constants[:, 1 : 2 + tiles.requant.drops] <<= form.across.raised[step.b]  # add, and drop
             parts.append(constants.reshape(groups, -1))
     return as_words(np.concatenate(parts, axis=1).ravel())

@@ -84,7 +84,7 @@ static void @(const int32_t *stream, const int8_t *const *x, int8_t *{"const *" 
     int32_t *factors = (int32_t *)scratch;
 {_loop(tiles, row, kinds, [part.name for part in factors], products.name, parts[-1].name)}}}"""
     stem = f"{NAME}_{tiles.name}_i{tiles.in_c}_o{tiles.out_c}"
-    tile = fast_tile_text(tiles.together, (tiles.rows, tiles.form.m), tiles.channels, WIDE.weights)
+    tile = fast_tile_text(tiles.together, (tiles.rows, tiles.form.across.m), tiles.channels, WIDE.weights)
     return LayerFunction(contract, driver=driver, tile=tile).named(stem, "tc_row_tiles.h", parts=parts)
 
 
@@ -133,7 +133,7 @@ def _bits(outside: _Outside) -> int:
 
 def _factors_twin(tiles: RowTileInputs, outside: _Outside | None, x_zero: int) -> str:
     """In plain C. outside: None for a parameter."""
-    vertical, form = tiles.vertical, tiles.form
+    vertical, form = tiles.form, tiles.form.across
     tables = {
         "row_inputs": table_of(vertical.inputs),
         "inputs": table_of(form.inputs),
@@ -154,7 +154,7 @@ def _factors_twin(tiles: RowTileInputs, outside: _Outside | None, x_zero: int) -
 
 
 def _products_twin(tiles: RowTiles) -> str:
-    vertical, form, requant = tiles.vertical, tiles.form, tiles.requant
+    vertical, form, requant = tiles.form, tiles.form.across, tiles.requant
     tables = {
         "row_sums": table_of(vertical.sums),
         "sums": table_of(form.sums),
@@ -182,15 +182,19 @@ def _products_twin(tiles: RowTiles) -> str:
 def _codes(tiles: RowTiles, step: WalkStep) -> list[int]:
     """What the twin reads of the stream after the start values."""
     if step.kind == "output":
-        return [128 + step.a * tiles.form.m + step.b]
-    return [i * tiles.form.products + step.column for i in step.rows]
+        return [128 + step.a * tiles.form.across.m + step.b]
+    return [i * tiles.form.across.products + step.column for i in step.rows]
 
 
 # ---- the function of a layer ----
 
 
 def _outputs(tiles: RowTileInputs) -> str:
-    return f"{tiles.form.m} outputs of a row" if tiles.rows == 1 else f"{tiles.rows} x {tiles.form.m} outputs"
+    return (
+        f"{tiles.form.across.m} outputs of a row"
+        if tiles.rows == 1
+        else f"{tiles.rows} x {tiles.form.across.m} outputs"
+    )
 
 
 def _extent(tiles: RowTiles, row: FastRow) -> str:
@@ -199,7 +203,7 @@ def _extent(tiles: RowTiles, row: FastRow) -> str:
 
 def _contract(tiles: RowTiles, row: FastRow) -> str:
     """What pointers must be."""
-    rows = f"x: {tiles.vertical.n} row pointers, at words."
+    rows = f"x: {tiles.form.n} row pointers, at words."
     if tiles.rows == 1:
         return rows + (" y may be the first of them." if row.held else "")
     held = " They may be any of x." if row.held else ""
@@ -207,8 +211,8 @@ def _contract(tiles: RowTiles, row: FastRow) -> str:
 
 
 def _outside(tiles: RowTiles, row: FastRow, tile: int) -> tuple[bool, ...]:
-    first = tile * tiles.form.m * tiles.form.stride - row.pad_left
-    return tuple(not 0 <= first + i < row.in_w for i in range(tiles.form.n))
+    first = tile * tiles.form.across.m * tiles.form.across.stride - row.pad_left
+    return tuple(not 0 <= first + i < row.in_w for i in range(tiles.form.across.n))
 
 
 def _together(tiles: RowTiles) -> str:
@@ -252,7 +256,7 @@ def _loop(
 
 def _choice(tiles: RowTiles, row: FastRow, kinds: Sequence[_Outside], factors: Sequence[str]) -> str:
     """The factors of the tiles of call i, of one row each by the function for its columns outside the image."""
-    form, two = tiles.form, tiles.together == 2
+    form, two = tiles.form.across, tiles.together == 2
     tile, indent = ("tile", " " * 12) if two else ("i", " " * 8)
     offset = f"{tile} * {form.m * form.stride * tiles.in_c} - {row.pad_left * tiles.in_c}"
     to = "factors + tile % 2" if two else "factors"

@@ -46,15 +46,15 @@ class _Factors:
         self.tiles = tiles
         self._spans = [
             (list(span), outer)
-            for outer, span in groupby(range(tiles.form.n), key=lambda c: tuple(v[c] for v in variants))
+            for outer, span in groupby(range(tiles.form.across.n), key=lambda c: tuple(v[c] for v in variants))
         ]
         self.asm = Asm(tiles.core)
-        self._lines, self._columns = tiles.vertical.products, tiles.form.n
+        self._lines, self._columns = tiles.form.products, tiles.form.across.n
         self._rows_at = 2 * 4 * self._lines * self._columns
-        self._end_at = self._rows_at + 4 * tiles.vertical.n
+        self._end_at = self._rows_at + 4 * tiles.form.n
         self._outside_at = self._end_at + 4
-        self._rows = [f"r{2 + i}" for i in range(tiles.vertical.n)]
-        self._raw = [f"r{2 + tiles.vertical.n + i}" for i in range(tiles.vertical.n)]
+        self._rows = [f"r{2 + i}" for i in range(tiles.form.n)]
+        self._raw = [f"r{2 + tiles.form.n + i}" for i in range(tiles.form.n)]
 
     def write(self, x_zero: int) -> Asm:
         asm, tiles = self.asm, self.tiles
@@ -98,7 +98,7 @@ class _Factors:
 
     def _outer_columns(self, x_zero: int) -> None:
         """The sums of columns that are outside, which stay in the buffer."""
-        sums = [sum(line) * x_zero for line in self.tiles.vertical.inputs]
+        sums = [sum(line) * x_zero for line in self.tiles.form.inputs]
 
         def write(columns: list[int]) -> None:
             for value in sorted(set(sums)):
@@ -137,7 +137,7 @@ class _Factors:
         """Sums over the rows, of two channels."""
         asm, free = self.asm, [f"r{i}" for i in (9, 10, 11, 12, 14)]
         ror = ("ror #8",) if half else ()
-        if self.tiles.vertical is F2:
+        if self.tiles.form.stride == 1:
             x = free[1:]
             for register, raw in zip(x, self._raw, strict=True):
                 asm.op("sxtb16", register, raw, *ror)
@@ -145,7 +145,6 @@ class _Factors:
                 asm.op(op, "r0", x[a], x[b])
                 self._store(half, line, column, "r0")
             return
-        assert self.tiles.vertical is S2
         middle, word = "r12", "r14"
         asm.op("sxtb16", middle, self._raw[2], *ror)
         self._store(half, 2, column, middle)
@@ -168,14 +167,14 @@ class _Factors:
                     asm.op("str", register, f"[r1, #{at}]" if at else "[r1]")
 
                 asm.op("ldm", "r0!", "{" + ", ".join(words) + "}")
-                if tiles.form is F4:
+                if tiles.form.across is F4:
                     toom_of_registers(asm, words, store)
-                elif tiles.form is F2:
+                elif tiles.form.across is F2:
                     for product, (op, a, b) in enumerate(_F2):
                         asm.op(op, "r12", words[a], words[b])
                         store(product, "r12")
                 else:
-                    assert tiles.form is S2
+                    assert tiles.form.across is S2
                     for product in (1, 2, 3):
                         store(product, words[product])
                     for product in (0, 4):

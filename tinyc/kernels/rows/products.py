@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tinyc.kernels.fast.bilinear import F2
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.rows.tiles import RowTiles
 from tinyc.kernels.rows.walks import SLOTS, SPLIT, WalkStep
@@ -187,7 +186,7 @@ class _Products:
 
     @property
     def _in_columns(self) -> bool:
-        return self.tiles.vertical is F2
+        return self.tiles.rows == 2 and self.tiles.form.stride == 1
 
     def _go(self, label: str) -> None:
         back = f"back{len(self._entered)}"
@@ -240,12 +239,12 @@ class _Products:
     def _output(self, row: int, number: int) -> None:
         """Scales and stores output `number` of every tile in an output row."""
         asm, tiles, at = self.asm, self.tiles, self.frame.at
-        raised, requant = tiles.form.raised[number], tiles.requant
+        raised, requant = tiles.form.across.raised[number], tiles.requant
         if not tiles.lowers and requant.shifts is not None:
             requant = replace(requant, shifts=tuple(shift + raised for shift in requant.shifts))
         asm.note("requantize and store")
         third, lowered = at("third") if tiles.third else "", raised if tiles.lowers else 0
-        outputs = _Outputs(at(f"y{row}"), number * tiles.out_c, tiles.form.m * tiles.out_c, third, lowered)
+        outputs = _Outputs(at(f"y{row}"), number * tiles.out_c, tiles.form.across.m * tiles.out_c, third, lowered)
         asm.piece(_scaled, requant, outputs, tiles.channels)
 
 

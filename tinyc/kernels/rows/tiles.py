@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
+from tinyc.kernels.fast.bilinear import F2, F4, S2
+from tinyc.kernels.fast.tiles import TileInputs
 from tinyc.kernels.fast.transforms import toom
 from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
@@ -32,34 +33,20 @@ INLINE_CHANNELS = {"f2": 16, "f4": 16, "s2": 32}  # of input, most for the longe
 
 
 @dataclass(frozen=True)
-class RowTileInputs:
-    """What the code of the factors depends on. vertical, form: of rows and of columns. together: tiles of a call, 1 or
-    2."""
+class RowTileInputs(TileInputs):
+    """What the code of the factors depends on. together: tiles of a call, 1 or 2."""
 
-    core: Core
-    vertical: BilinearForm
-    form: BilinearForm
     together: int
-    in_c: int
-
-    @property
-    def steps(self) -> int:
-        """Words of two channels per product and tile."""
-        return self.in_c // 2
-
-    @property
-    def products(self) -> int:
-        return self.vertical.products * self.form.products
 
     @property
     def rows(self) -> int:
         """Output rows."""
-        return self.vertical.m
+        return self.form.m
 
     @property
     def outputs(self) -> int:
         """Pixels of a call in each row."""
-        return self.form.m * self.together
+        return self.form.across.m * self.together
 
     @property
     def factor_bytes(self) -> int:
@@ -68,11 +55,11 @@ class RowTileInputs:
     @property
     def name(self) -> str:
         """Of the forms, and how many tiles a call makes."""
-        return f"{self.form.name if self.rows == 1 else self.vertical.name + self.form.name}x{self.together}"
+        return f"{self.form.name}x{self.together}"
 
     @cached_property
     def walk(self) -> tuple[WalkStep, ...]:
-        return walk_of(self.vertical, self.form)
+        return walk_of(self.form)
 
     @cached_property
     def order(self) -> list[tuple[int, int]]:
@@ -93,7 +80,7 @@ class RowTiles(RowTileInputs):
     @property
     def inputs(self) -> RowTileInputs:
         """What layers of other outputs have, too."""
-        return RowTileInputs(self.core, self.vertical, self.form, self.together, self.in_c)
+        return RowTileInputs(self.core, self.form, self.in_c, self.together)
 
     @property
     def channels(self) -> int:
@@ -120,7 +107,7 @@ class RowTiles(RowTileInputs):
             self.in_c % 4 == 0
             and self.out_c % GROUP == 0
             and self.factor_bytes <= _REACH
-            and self.form.n * self.in_c <= _REACH
+            and self.form.across.n * self.in_c <= _REACH
             and self.outputs * self.out_c <= _REACH
             and self.out_c <= _REACH
         )
@@ -136,8 +123,7 @@ def factors_function(name: str, tiles: RowTileInputs, outside: Sequence[bool], x
     """`name(x, offset, factors)`: the factors of one output row, of the tile whose first column lies `offset` bytes
     into the rows; columns that are outside count as x_zero. factors: of the tile's first word. Its text, and what a
     call executes."""
-    asm, form = Asm(tiles.core), tiles.form
-    assert tiles.vertical is ROW
+    asm, form = Asm(tiles.core), tiles.form.across
     pitch = 4 * tiles.together  # of a step
     asm.note("registers and arguments to the stack")
     asm.save("{r4-r11, lr}", frame=20)
@@ -184,15 +170,15 @@ def _half(asm: Asm, tiles: RowTileInputs, raw: Sequence[str], half: int) -> None
         asm.op("sxtb16", register, raw[column], *(("ror #8",) if half else ()))
         return register
 
-    if tiles.form is F4:
+    if tiles.form.across is F4:
         toom(asm, unpack, store)
-    elif tiles.form is F2:
+    elif tiles.form.across is F2:
         x = [unpack(i, f"r{9 + i}") for i in range(4)]
         for product, (op, a, b) in enumerate((("ssub16", 0, 2), ("sadd16", 1, 2), ("ssub16", 2, 1), ("ssub16", 1, 3))):
             asm.op(op, "r14", x[a], x[b])
             store(product, "r14")
     else:
-        assert tiles.form is S2
+        assert tiles.form.across is S2
         middle = unpack(2, "r11")
         store(2, middle)
         for product in (0, 1, 3, 4):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from tinyc.kernels.fast.bilinear import F2, F4, ROW, S2, BilinearForm
+from tinyc.kernels.fast.bilinear import F4, BilinearForm
 
 Kind = Literal["product", "keep", "copy", "take", "turn", "add", "fold", "even", "odd", "output"]
 
@@ -35,14 +35,11 @@ SLOTS = 8  # at most
 SPLIT = 6  # the slot of what two rows have in common, and (F2) the next
 
 
-def walk_of(vertical: BilinearForm, form: BilinearForm) -> tuple[WalkStep, ...]:
+def walk_of(form: BilinearForm) -> tuple[WalkStep, ...]:
     """The walk of nested forms."""
-    if vertical is S2:
-        return tuple(_two_rows_s2())
-    if vertical is F2:
-        return tuple(_two_rows(form))
-    assert vertical is ROW
-    return _ONE_ROW[form.name]
+    if form.m == 1:
+        return _ONE_ROW[form.across.name]
+    return tuple(_two_rows_s2() if form.stride == 2 else _two_rows(form.across))
 
 
 def _product(column: int, *rows: int) -> WalkStep:
