@@ -10,7 +10,6 @@ the input of the next has been read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +24,6 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
-from tinyc.kernels.rows.twice import twice
 from tinyc.kernels.stream import as_words, matrix_of
 
 _OF_ROW = [replace(ROW, name=columns.name, columns=columns) for columns in (F4, F2, S2)]
@@ -40,24 +38,14 @@ def row_forms(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     (out_c, _, _, in_c), stride = p.w.shape, p.attrs.stride
     if in_c % 4 or out_c % GROUP or site.y().shape[1] == 0:
         return ()
-    forms = [
+    return tuple(
         row_form
         for form in (*_OF_ROW, *_OF_TWO)
         if (form.across.stride, form.across.stride) == stride
         for together in (1, 2)
         for inline in ((True, False) if in_c <= INLINE_CHANNELS[form.across.name] else (False,))
         for row_form in _forms(site, p, form, together, inline)
-    ]
-    return (*forms, *_less_scratch(forms, p))
-
-
-def _less_scratch(forms: Sequence[RowForm], p: ConvParams) -> Iterator[RowForm]:
-    """Two rows per call in less scratch than all forms for two rows take, by those for one."""
-    pairs = [form for form in forms if form.call.rows is not None and form.call.rows.out_rows > 1]
-    for one in forms:
-        form = twice(one, p.x_zero)
-        if form and all(form.scratch_bytes < pair.scratch_bytes for pair in pairs if pair.inplace == form.inplace):
-            yield form
+    )
 
 
 def _forms(site: Site, p: ConvParams, form: BilinearForm, together: int, inline: bool) -> list[RowForm]:
