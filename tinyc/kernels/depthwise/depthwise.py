@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ _SCRATCH_FREE = 2048  # ... or this many bytes, where more rows save instruction
 
 
 PlanePlan = WrittenPlan[PlaneLayer, Finish]
+Layer = TypeVar("Layer", bound=PlaneLayer)
 
 
 Choices = Callable[
@@ -70,7 +72,7 @@ def plan(site: Site, p: ConvParams, choices: Choices) -> PlanePlan | None:
     if narrowest is None:
         return None
     bits, finish = narrowest
-    fitting = [layer for layer in choices(_layer(site, p, finish.requant, bits)) if _fits(layer)]
+    fitting = [layer for layer in choices(layer_of(site, p, finish.requant, bits, PlaneLayer)) if _fits(layer)]
     if not fitting:
         return None
     written = {layer: writing(_written, layer) for layer in fitting if not _is_slower(layer, fitting)}
@@ -203,16 +205,21 @@ def _bands_in_place(layer: PlaneLayer) -> bool:
 
 def by_rows(layer: PlaneLayer) -> Iterator[PlaneLayer]:
     """One output row from pointers to the input rows."""
-    yield replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
+    yield of_row(layer)
 
 
-def _layer(site: Site, p: ConvParams, requant: Requantization, bits: int) -> PlaneLayer:
+def of_row(layer: Layer) -> Layer:
+    """One output row of a layer."""
+    return replace(layer, by_rows=True, in_h=layer.k_h, out_h=1, pad_top=0, band=1, stride_h=1, in_row=0, out_row=0)
+
+
+def layer_of(site: Site, p: ConvParams, requant: Requantization, bits: int, kind: type[Layer]) -> Layer:
     """The whole image, upright, in one band."""
     k_h, k_w, channels = p.w.shape
     window = Window.of(p.attrs, k_h, k_w)
     _, in_h, in_w, _ = site.x(0).shape
     _, out_h, out_w, _ = site.y().shape
-    return PlaneLayer(
+    return kind(
         in_h=in_h,
         in_w=in_w,
         out_h=out_h,
@@ -295,24 +302,33 @@ def call(work: PlanePlan, site: Site, p: ConvParams) -> Call:
 
 def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
-    layer, finish, matrix = work.layer, work.finish, work.matrix
-    scale = finish.weight_scale if layer.bits == 16 else np.full_like(finish.weight_scale, 16 - layer.bits)
-    scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
+    layer = work.layer
     kernel = (layer.k_w, layer.k_h) if layer.transposed else (layer.k_h, layer.k_w)
-    taps = scaled[: layer.channels].reshape(layer.channels, *kernel)
+    taps = scaled_taps(layer, work.finish, work.matrix).reshape(layer.channels, *kernel)
     if layer.transposed:
         taps = taps.transpose(0, 2, 1)
     taps = np.concatenate([taps, np.zeros((layer.channels, layer.k_h, 1), np.int64)], axis=2)  # tap -1
     low, high = np.array(row_words(layer.k_w, layer.stride_w)).T
     weights = (taps[:, :, low] & 0xFFFF) | ((taps[:, :, high] & 0xFFFF) << 16)
+    return words_of(layer, work.finish, work.matrix, weights.reshape(layer.channels, -1), x_zero)
+
+
+def scaled_taps(layer: PlaneLayer, finish: Finish, matrix: Matrix) -> npt.NDArray[np.int64]:
+    """Weights [C, taps] as registers have them."""
+    scale = finish.weight_scale if layer.bits == 16 else np.full_like(finish.weight_scale, 16 - layer.bits)
+    return np.asarray(((matrix.taps * finish.live[:, None]) << scale[:, None])[: layer.channels])
+
+
+def words_of(
+    layer: PlaneLayer, finish: Finish, matrix: Matrix, weights: npt.NDArray[np.int64], x_zero: int
+) -> npt.NDArray[np.int32]:
+    """The words of a layer from those of its weights [C, words]."""
     start = finish.start_values(matrix.p.bias.astype(np.int64))[: layer.channels, None]
     constants = finish.constants()[: layer.channels]
-    weights = weights.reshape(layer.channels, -1)
     parts = [start, weights, constants] if layer.bits == 16 else [narrow(weights, layer.bits), start, constants]
     rows = np.concatenate(parts, axis=1)
     zero = (x_zero & 0xFF) * 0x01010101
-    words = np.concatenate([[zero], rows.ravel()])
-    return as_words(words)
+    return as_words(np.concatenate([[zero], rows.ravel()]))
 
 
 def narrow(words: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:

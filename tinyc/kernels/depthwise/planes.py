@@ -394,12 +394,10 @@ def planes_twin(layer: PlaneLayer, words: int, halves: Sequence[int], on_stack: 
         "words": words,
     }
     source = "NULL, x" if layer.by_rows else "x, NULL"
-    parameters, plane, own = layer.parameters, "(int16_t *)scratch", list[str]()
-    if on_stack:
-        parameters, plane, own = layer.parameters[:-1], "plane", [f"int16_t plane[{on_stack}];"]
+    plane, own = ("plane", [f"int16_t plane[{on_stack}];"]) if on_stack else ("(int16_t *)scratch", [])
     lines = (*own, f"tc_depthwise_planes(&layer, stream, {source}, y, {plane});")
     tables = {"half": ("uint16_t", halves)}
-    return described_twin("@", parameters, "tc_depthwise_planes_t", fields, *lines, tables=tables)
+    return described_twin("@", layer.parameters, "tc_depthwise_planes_t", fields, *lines, tables=tables)
 
 
 _TWIN_FIELDS = (

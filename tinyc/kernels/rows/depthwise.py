@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +33,10 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, as_words, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.three_stage import ThreeStage
-from tinyc.machine.thumb import Naked, Work
+from tinyc.machine.thumb import Work
 
 NAME = "tc_depthwise_conv2d_s8_row_asm"
 RowForms = Callable[[Site, ConvParams], tuple[RowForm, ...]]
@@ -89,16 +90,6 @@ def planes_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     )
 
 
-def layer_of(site: Site, p: ConvParams, finish: Finish, bits: int) -> RowLayer:
-    """What the code of one row depends on."""
-    k_h, k_w, channels = p.w.shape
-    window = Window.of(p.attrs, k_h, k_w)
-    in_w, out_w = site.x(0).shape[2], site.y().shape[2]
-    sizes = (in_w, out_w, k_h, k_w, window.stride.w, window.pad.left, channels)
-    fpu = "fpu" in site.isa and isinstance(site.core, ThreeStage)
-    return RowLayer(*sizes, finish.requant, site.core, bits, fpu)
-
-
 def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     """Kernel rows over each other, for 3x3 and less."""
     matrix = depthwise_matrix_of(p)
@@ -106,10 +97,11 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
     if proved is None or p.attrs.dilation != (1, 1) or p.w.shape[2] != site.x(0).shape[3]:
         return ()
     bits, finish = proved
-    layer = layer_of(site, p, finish, bits)
+    fpu = "fpu" in site.isa and isinstance(site.core, ThreeStage)
+    layer = replace(depthwise.of_row(depthwise.layer_of(site, p, finish.requant, bits, RowLayer)), fpu=fpu)
     if not layer.fits:
         return ()
-    function, executed = writing(_function, layer)
+    function, executed = writing(row_function, "@", layer)
     rows = row_geometry(site, Window.of(p.attrs, layer.k_h, layer.k_w), p.x_zero)
     stream = _stream(p, layer, matrix, finish)
     words = Const(stream, "stream of tc_depthwise_planes.h", "stream")
@@ -129,29 +121,16 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 
 def _stream(p: ConvParams, layer: RowLayer, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
-    count = layer.channels
-    scale = finish.weight_scale if layer.bits == 16 else np.full_like(finish.weight_scale, 16 - layer.bits)
-    scaled = (matrix.taps * finish.live[:, None]) << scale[:, None]
-    taps = scaled[:count].reshape(count, layer.k_h, layer.k_w)
+    taps = depthwise.scaled_taps(layer, finish, matrix).reshape(layer.channels, layer.k_h, layer.k_w)
     words = [_word(taps[:, 0, k], taps[:, 1, k]) for k in range(layer.k_w)]
     if layer.has_single:
-        single = np.concatenate([taps[:, 2], np.zeros((count, 1), np.int64)], axis=1)  # tap -1
+        single = np.concatenate([taps[:, 2], np.zeros((len(taps), 1), np.int64)], axis=1)  # tap -1
         words += [_word(single[:, low], single[:, high]) for low, high in row_words(layer.k_w, layer.stride_w)]
-    start = finish.start_values(matrix.p.bias.astype(np.int64))[:count, None]
-    weights = np.stack(words, axis=1)
-    parts = [start, weights] if layer.bits == 16 else [depthwise.narrow(weights, layer.bits), start]
-    rows = np.concatenate([*parts, finish.constants()[:count]], axis=1)
-    zero = (p.x_zero & 0xFF) * 0x01010101
-    return as_words(np.concatenate([[zero], rows.ravel()]))
+    return depthwise.words_of(layer, finish, matrix, np.stack(words, axis=1), p.x_zero)
 
 
 def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
-
-
-def _function(layer: RowLayer) -> tuple[Naked, Work]:
-    """The function `@`, and what a call executes."""
-    return row_function("@", layer)
 
 
 def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
@@ -165,7 +144,7 @@ def _special(layer: RowLayer, fast: str) -> SpecializedKernel:
  * stream: tc_depthwise_planes.h. x: {layer.k_h} row pointers; y may be a row of x.{scratch}
  */"""
     on_stack = layer.k_h * layer.columns if layer.on_stack else 0
-    portable = planes_twin(layer.as_planes, layer.weight_words, halves, on_stack)
+    portable = planes_twin(layer, layer.weight_words, halves, on_stack)
     stem = f"{NAME}_k{layer.k_h}x{layer.k_w}_{layer.in_w}x{layer.channels}"
     where = "in FPU registers" if layer.in_fpu else "on the stack" if layer.on_stack else "in scratch"
     tile = tile_text(2, 1, f"planes {where}", f"{IN_PLANES[layer.bits].weights}, in registers")

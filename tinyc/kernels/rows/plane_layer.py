@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernels.depthwise.plane_layer import Mac, PlaneLayer, row_macs, row_words
-from tinyc.kernels.finish import Requantization
 from tinyc.kernels.matrix import GROUP
-from tinyc.machine.cores import Core
 
 PAIR_REACH = 1020  # of the immediate of LDRD and STRD
 WORD_REACH = 4095  # of LDR and STRB
@@ -18,40 +16,17 @@ _STACK_BYTES = 256  # of planes that lie on the stack: no more than what the pix
 
 
 @dataclass(frozen=True)
-class RowLayer:
-    """What the code of a row depends on. Columns are counted from the left padding on. bits: of a weight in flash.
-    fpu: whether moves from and to registers of an FPU take less than loads and stores."""
+class RowLayer(PlaneLayer):
+    """What the code of a row depends on. Columns are counted from the left padding on. fpu: whether moves from and to
+    registers of an FPU take less than loads and stores."""
 
-    in_w: int
-    out_w: int
-    k_h: int
-    k_w: int
-    stride_w: int
-    pad_left: int
-    channels: int
-    requant: Requantization
-    core: Core
-    bits: int = 16
     fpu: bool = False
-
-    @property
-    def as_planes(self) -> PlaneLayer:
-        """The same with a plane for each kernel row."""
-        heights, windows = (self.k_h, self.in_w, 1, self.out_w), (self.k_h, self.k_w, 1, self.stride_w)
-        steps = (self.channels, 0, self.channels, 0)
-        sizes = (*heights, *windows, 0, self.pad_left, *steps, self.channels, 1)
-        return PlaneLayer(*sizes, self.requant, self.core, by_rows=True, bits=self.bits)
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Of the C function."""
         arguments = ("const int32_t *stream", "const int8_t *const *x", "int8_t *y")
         return arguments if self.on_stack else (*arguments, "void *scratch")
-
-    @property
-    def columns(self) -> int:
-        """Columns that windows reach, padding included."""
-        return (self.out_w - 1) * self.stride_w + self.k_w
 
     @property
     def has_single(self) -> bool:
@@ -115,20 +90,6 @@ class RowLayer:
     def weight_words(self) -> int:
         """Of a channel, two int16 in each."""
         return self.k_w + (len(row_words(self.k_w, self.stride_w)) if self.has_single else 0)
-
-    @property
-    def stored_words(self) -> int:
-        """The same in flash."""
-        return -(-self.weight_words * self.bits // 16)
-
-    @property
-    def groups(self) -> int:
-        return -(-self.channels // GROUP)
-
-    @property
-    def rest(self) -> int:
-        """Channels of a last group that is not full, else 0."""
-        return self.channels % GROUP
 
     @property
     def fits(self) -> bool:
