@@ -25,6 +25,11 @@ def as_words(values: Int64s) -> npt.NDArray[np.int32]:
     return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
 
 
+def in_halves(low: Int64s, high: Int64s) -> Int64s:
+    """Words with an int16 in each half."""
+    return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
+
+
 def matrix_of(p: ConvParams) -> Matrix:
     """The weights of conv2d and fully_connected, [O, ...]."""
     return p.once(_by_output)

@@ -37,7 +37,7 @@ from tinyc.kernels.depthwise.planes import function, layer_function
 from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, Packing, as_words, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, Packing, as_words, depthwise_matrix_of, in_halves
 from tinyc.machine.thumb import Asm, Naked, Work
 
 NAME = "tc_depthwise_conv2d_s8_asm"
@@ -309,7 +309,7 @@ def _stream(work: PlanePlan, x_zero: int) -> npt.NDArray[np.int32]:
         taps = taps.transpose(0, 2, 1)
     taps = np.concatenate([taps, np.zeros((layer.channels, layer.k_h, 1), np.int64)], axis=2)  # tap -1
     low, high = np.array(row_words(layer.k_w, layer.stride_w)).T
-    weights = (taps[:, :, low] & 0xFFFF) | ((taps[:, :, high] & 0xFFFF) << 16)
+    weights = in_halves(taps[:, :, low], taps[:, :, high])
     return words_of(layer, work.finish, work.matrix, weights.reshape(layer.channels, -1), x_zero)
 
 

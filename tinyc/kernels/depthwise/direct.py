@@ -39,7 +39,7 @@ from tinyc.kernels.finish import Finish, Requantization
 from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.form.plan import WrittenPlan
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.stream import WIDE, as_words, depthwise_matrix_of
+from tinyc.kernels.stream import WIDE, as_words, depthwise_matrix_of, in_halves
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.cores import Core
 from tinyc.machine.frame import Frame
@@ -381,7 +381,7 @@ def stream_groups(
     firsts = [min(group, out_c - GROUP) for group in range(0, out_c, GROUP)]
     channels = np.array(firsts)[:, None] + np.arange(GROUP)  # [groups, 4]
     taps = scaled.reshape(len(scaled), k_h, -1)[:, :, list(columns)][channels]  # [groups, 4, k_h, k_w]
-    words = (taps[:, :2] & 0xFFFF) | ((taps[:, 2:] & 0xFFFF) << 16)
+    words = in_halves(taps[:, :2], taps[:, 2:])
     weights = words.transpose(0, 2, 3, 1).reshape(len(firsts), -1)
     start = finish.start_values(matrix.p.bias.astype(np.int64))[channels]
     constants = finish.constants()[channels].reshape(len(firsts), -1)

@@ -35,7 +35,7 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.form.function import LayerFunction, described, described_twin, twin
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.stream import as_words, matrix_of
+from tinyc.kernels.stream import as_words, in_halves, matrix_of
 from tinyc.machine.thumb import Work
 
 _NESTED = replace(ROW, name="rows of f4", columns=F4)  # the factors of each row of the kernel
@@ -147,7 +147,7 @@ def _stream(work: OneRowPlan, factors: Int64s, pair: tuple[int, int], alone: int
             words.append((one, factors[:, alone, :, channels[1]]))
         else:  # its row is the upper one of the lower pair, or the lower one of the upper pair
             words.append((one, 0 * one) if alone == 2 else (0 * one, one))
-    used = np.stack([(low & 0xFFFF) | ((high & 0xFFFF) << 16) for low, high in words], axis=2)  # [O, products, step]
+    used = np.stack([in_halves(low, high) for low, high in words], axis=2)  # [O, products, step]
     used = np.stack([used[:, j] for _, j in work.order], axis=1)
     weights = used.reshape(tiles.groups, GROUP, -1).transpose(0, 2, 1).reshape(tiles.groups, -1)
     return as_words(np.concatenate([start_values(tiles, work.finish, work.matrix), weights], axis=1)).ravel()

@@ -50,7 +50,7 @@ from tinyc.kernels.fast.weights import TAPS, largest_factors, weight_words, weig
 from tinyc.kernels.finish import Finish, finish_drops, finish_packed, finish_wide
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.requantize import Int64s, Steps
-from tinyc.kernels.stream import as_words, matrix_of
+from tinyc.kernels.stream import as_words, in_halves, matrix_of
 from tinyc.machine.thumb import Naked, Work
 
 _STORE_REACH = 4095  # of STRB
@@ -184,7 +184,7 @@ def _stream(work: TilePlan) -> npt.NDArray[np.int32]:
     factors = np.pad(factors, ((0, 0), (0, 0), (0, 0), (0, 4 * tiles.quads - tiles.in_c)))
     used = np.stack([factors[:, i, j] for i, j in work.order], axis=1)  # [O or O / 2, products, C]
     pairs = used.reshape(len(used), len(work.order), tiles.quads, 2, 2)  # ... [quad][half][step]
-    words = (pairs[..., 0, :] & 0xFFFF) | ((pairs[..., 1, :] & 0xFFFF) << 16)  # ... [products, quad, step]
+    words = in_halves(pairs[..., 0, :], pairs[..., 1, :])  # ... [products, quad, step]
     weights = words.reshape(groups, tiles.words_per_step, -1).transpose(0, 2, 1).reshape(groups, -1)
     return as_words(np.concatenate([start_values(tiles, finish, work.matrix), weights], axis=1)).ravel()
 

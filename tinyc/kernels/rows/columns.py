@@ -43,7 +43,7 @@ from tinyc.kernels.finish import RAISED_DOWN, Finish
 from tinyc.kernels.form.function import LayerFunction, described_twin
 from tinyc.kernels.int4_words import nibbles
 from tinyc.kernels.matrix import GROUP, Matrix
-from tinyc.kernels.stream import RAISED, WIDE, Packing, as_words, depthwise_matrix_of
+from tinyc.kernels.stream import RAISED, WIDE, Packing, as_words, depthwise_matrix_of, in_halves
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.thumb import Work
 
@@ -113,7 +113,7 @@ class _Layer:
 
 def _single(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """[groups, 4] weights of one row -> [groups, 2] words."""
-    return np.asarray((taps[:, :2] & 0xFFFF) | ((taps[:, 2:] & 0xFFFF) << 16))
+    return in_halves(taps[:, :2], taps[:, 2:])
 
 
 def _words(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
@@ -124,7 +124,7 @@ def _words(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
 def _weight_words(taps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """[groups, 4, rows] -> the words of each group."""
     count = taps.shape[2]
-    words = [(taps[:, :, row] & 0xFFFF) | ((taps[:, :, row + 1] & 0xFFFF) << 16) for row in range(0, count - 1, 2)]
+    words = [in_halves(taps[:, :, row], taps[:, :, row + 1]) for row in range(0, count - 1, 2)]
     words += [_single(taps[:, :, -1])] if count % 2 else []
     return np.concatenate(words, axis=1)
 

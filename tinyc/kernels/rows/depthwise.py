@@ -33,7 +33,7 @@ from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.rows import columns as rows_columns
 from tinyc.kernels.rows.plane_layer import RowLayer
 from tinyc.kernels.rows.planes import row_function
-from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of
+from tinyc.kernels.stream import IN_PLANES, RAISED, WIDE, depthwise_matrix_of, in_halves
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.three_stage import ThreeStage
 from tinyc.machine.thumb import Work
@@ -122,15 +122,11 @@ def _row_form(site: Site, p: ConvParams) -> tuple[RowForm, ...]:
 def _stream(p: ConvParams, layer: RowLayer, matrix: Matrix, finish: Finish) -> npt.NDArray[np.int32]:
     """The words of the layer: the zero point, then channel by channel."""
     taps = depthwise.scaled_taps(layer, finish, matrix).reshape(layer.channels, layer.k_h, layer.k_w)
-    words = [_word(taps[:, 0, k], taps[:, 1, k]) for k in range(layer.k_w)]
+    words = [in_halves(taps[:, 0, k], taps[:, 1, k]) for k in range(layer.k_w)]
     if layer.has_single:
         single = np.concatenate([taps[:, 2], np.zeros((len(taps), 1), np.int64)], axis=1)  # tap -1
-        words += [_word(single[:, low], single[:, high]) for low, high in row_words(layer.k_w, layer.stride_w)]
+        words += [in_halves(single[:, low], single[:, high]) for low, high in row_words(layer.k_w, layer.stride_w)]
     return depthwise.words_of(layer, finish, matrix, np.stack(words, axis=1), p.x_zero)
-
-
-def _word(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.asarray((low & 0xFFFF) | ((high & 0xFFFF) << 16))
 
 
 def _special(layer: RowLayer, fast: str) -> SpecializedKernel:

@@ -24,7 +24,7 @@ from tinyc.kernels.finish import Finish
 from tinyc.kernels.matrix import GROUP, Matrix
 from tinyc.kernels.rows.fast_text import FastRow, functions
 from tinyc.kernels.rows.tiles import INLINE_CHANNELS, RowTiles
-from tinyc.kernels.stream import as_words, matrix_of
+from tinyc.kernels.stream import as_words, in_halves, matrix_of
 
 _OF_ROW = [replace(ROW, name=columns.name, columns=columns) for columns in (F4, F2, S2)]
 _OF_TWO = [
@@ -98,7 +98,7 @@ def _stream(matrix: Matrix, tiles: RowTiles, finish: Finish) -> npt.NDArray[np.i
     factors = (factors * finish.live[:, None, None, None]) << spare[:, None, None, None]
     assert np.abs(factors).max(initial=0) < 2**15  # the proof has seen to it
     quads = factors.reshape(*factors.shape[:3], tiles.steps // 2, 2, 2)  # ... [quad][half][step]
-    words = (quads[..., 0, :] & 0xFFFF) | ((quads[..., 1, :] & 0xFFFF) << 16)
+    words = in_halves(quads[..., 0, :], quads[..., 1, :])
     weights = words.reshape(groups, tiles.channels, *factors.shape[1:3], tiles.steps).transpose(0, 2, 3, 4, 1)
     folded, divided = (1, form.odd) if tiles.third else (form.odd, 1)
     start = finish.start_values(matrix.p.bias.astype(np.int64) * folded) * divided
