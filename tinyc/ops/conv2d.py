@@ -48,9 +48,8 @@ from tinyc.kernels.rows import conv as rows_conv
 from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.rvv import planes as rvv_planes
 from tinyc.kernels.scalar import conv as scalar
-from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import offset, rv32_conv, rv32_dense
 from tinyc.kernels.scalar import rows as scalar_rows
+from tinyc.kernels.scalar import rv32_conv, rv32_dense
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, picked, scattered
 from tinyc.ops.op import Bias, Observed, Op, Trait, WeightRules
@@ -312,7 +311,7 @@ OP = Op(
         ),
         Tiled("register tiles of RV32IM", (*rv32_dense.CONV2D, *scalar_rows.RV32, *rv32_conv.INT4_CONV2D)),
         Tiled("exact fast forms, products by pairs of weights in a word", scalar_rows.FAST),
-        Tiled("three pixels in two words", (*scalar.KERNELS, offset.CONV, *nibbles_scalar.CONV2D)),
+        Tiled("three pixels in two words", scalar.KERNELS),
         counted_kernel("tc_conv2d_s8", lower_rows, of_products, when=(is_s8,)),
         *s16_mve.CONV2D,
         *s16_dsp.CONV2D,

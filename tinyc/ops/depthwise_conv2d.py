@@ -55,9 +55,7 @@ from tinyc.kernels.rows import depthwise as rows_depthwise
 from tinyc.kernels.rows import sums as row_sums
 from tinyc.kernels.rvv import depthwise as rvv_depthwise
 from tinyc.kernels.scalar import depthwise as scalar_depthwise
-from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import offset, rv32_columns, rv32_depthwise, rv32_taps
-from tinyc.kernels.scalar import taps as depthwise_taps
+from tinyc.kernels.scalar import rv32_columns, rv32_depthwise, rv32_taps
 from tinyc.kernels.weighted import s16 as s16_dsp
 from tinyc.ops.batched import Batched, Gradients, active, finished, images, picked, scattered
 from tinyc.ops.op import Bias, Channels, Observed, Op, Trait, WeightRules
@@ -310,7 +308,6 @@ OP = Op(
         *rv32_depthwise.KERNELS,
         *rv32_taps.KERNELS,
         *scalar_depthwise.KERNELS,
-        *depthwise_taps.KERNELS,
         Kernel(
             "tc_depthwise_conv2d_s8",
             offered(lower_rows, cost=PORTABLE_COST, row_forms=portable_rows),
@@ -318,12 +315,11 @@ OP = Op(
         ),
         *s16_mve.DEPTHWISE,
         *s16_dsp.DEPTHWISE,
-        offset.DEPTHWISE_3X3,
-        offset.DEPTHWISE,
+        *scalar_depthwise.OFFSET_KERNELS,
         *IMAGE_KERNELS,
         Tiled("planes of int16, SMLAD, int4 weights", rows_depthwise.INT4_KERNELS),
         rows_columns.INT4_KERNEL,
-        *nibbles_scalar.DEPTHWISE,
+        *scalar_depthwise.INT4_KERNELS,
         *nibbles.DEPTHWISE,
         lane_rows.DEPTHWISE_MVE,
         matrix.DEPTHWISE,

@@ -27,9 +27,8 @@ from tinyc.kernels.mve import conv as mve_conv
 from tinyc.kernels.mve import s16 as s16_mve
 from tinyc.kernels.rvv import conv as rvv_conv
 from tinyc.kernels.scalar import dense as scalar_dense
-from tinyc.kernels.scalar import nibbles as nibbles_scalar
-from tinyc.kernels.scalar import offset, rv32_dense
 from tinyc.kernels.scalar import pairs as scalar_pairs
+from tinyc.kernels.scalar import rv32_dense
 from tinyc.kernels.weighted import fully_connected as asm
 from tinyc.kernels.weighted import input_stationary
 from tinyc.kernels.weighted import s16 as s16_dsp
@@ -197,13 +196,12 @@ OP = Op(
         *rv32_dense.KERNELS,
         *scalar_pairs.KERNELS,
         *scalar_dense.KERNELS,
-        offset.DENSE,
         counted_kernel("tc_fully_connected_s8", lower, of_products, when=(is_s8,)),
         *s16_mve.DENSE,
         *s16_dsp.DENSE,
         *MATRIX_KERNELS,
         *asm.INT4_KERNELS,
-        *nibbles_scalar.DENSE,
+        scalar_dense.INT4_KERNEL,
         *nibbles.DENSE,
         matrix.DENSE_MVE,
         matrix.DENSE,

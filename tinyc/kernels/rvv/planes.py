@@ -16,7 +16,8 @@ from tinyc.kernels.rvv import ISA
 from tinyc.kernels.rvv.conv import finish_of, is_proved
 from tinyc.kernels.rvv.costs import bytes_cost
 from tinyc.kernels.rvv.finish import INSTRUCTIONS, PROVED
-from tinyc.kernels.scalar.conv import by_lanes, geometry, is_whole
+from tinyc.kernels.scalar.conv import geometry, is_whole
+from tinyc.kernels.scalar.layer import by_lanes
 from tinyc.kernels.scalar.rv32_conv import takes
 from tinyc.kernels.stream import matrix_of
 

@@ -33,7 +33,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w16
 from tinyc.kernel.windows import ConvParams, of_outputs
 from tinyc.kernels.requantize import Int64s
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, ends, scale_fields, small_sums_of
+from tinyc.kernels.scalar.layer import CHANNEL_BYTES, ends, scale_fields, small_sums_of
 from tinyc.kernels.scalar.loops.costs import executed
 
 _LANES = 8  # outputs of a call

@@ -22,7 +22,7 @@ from tinyc.kernel.windows import ConvParams, Window, is_3x3, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, ROW, BilinearForm
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.scalar import rv32_conv, strided, tiles
-from tinyc.kernels.scalar.conv import greatest_sum, scale_fields
+from tinyc.kernels.scalar.layer import greatest_sum, scale_fields
 
 _TILES = 3  # of stride 2, in two words
 # Of rows and, where that is another one, of columns.

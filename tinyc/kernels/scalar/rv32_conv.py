@@ -33,7 +33,8 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import without_add
-from tinyc.kernels.scalar.conv import band_forms, by_lanes, geometry, groups_of, segment_of
+from tinyc.kernels.scalar.conv import band_forms, geometry, groups_of
+from tinyc.kernels.scalar.layer import by_lanes, segment_of
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_blocks import BROAD, NIBBLES, TALL, PixelTile, TileFunction, blocks, dot
 from tinyc.kernels.stream import matrix_of

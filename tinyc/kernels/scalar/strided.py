@@ -19,7 +19,8 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams, Window, is_3x3_by_two, of_outputs, row_geometry
 from tinyc.kernels.fast.bilinear import S2
-from tinyc.kernels.scalar.conv import scale_fields, small_sums
+from tinyc.kernels.scalar.conv import small_sums
+from tinyc.kernels.scalar.layer import scale_fields
 from tinyc.kernels.scalar.loops.headers import CORES, core_with
 from tinyc.kernels.scalar.tiles import constant_bytes, factors, packed
 

@@ -34,7 +34,7 @@ from tinyc.kernel.types import is_s8_or_w4
 from tinyc.kernel.windows import ConvParams, Window, accumulated, is_3x3, row_geometry
 from tinyc.kernels.fast.bilinear import F2, F4, BilinearForm, nested_factors
 from tinyc.kernels.form.function import LayerFunction
-from tinyc.kernels.scalar.conv import CHANNEL_BYTES, greatest_sum, scale_fields
+from tinyc.kernels.scalar.layer import CHANNEL_BYTES, greatest_sum, scale_fields
 from tinyc.kernels.scalar.loops.headers import CORES, core_with
 from tinyc.kernels.tile.shape import fast_tile_text
 
