@@ -22,7 +22,7 @@
 typedef struct {
     const int8_t *w;
     tc_rv32_out_t out;
-    tc_rv32_window_t window;
+    tc_scalar_window_t window;
     int32_t taps, segment;
 } tc_conv2d_s8_rv32_t;
 
@@ -94,7 +94,7 @@ static TC_UNUSED void tc_conv2d_s8_rv32_rows(const tc_conv2d_s8_rv32_t *p, const
         const int8_t *from[3];
         int8_t *to[3];
         const int32_t n = tc_band_next(&at, x, y, rows, p->window.out_w, p->window.in_c, out_c, from, to);
-        int32_t *rest = tc_rv32_pack(from[0], from[1], from[2], p->window.in_c, packed, 2);
+        int32_t *rest = tc_scalar_pack_fours(from[0], from[1], from[2], p->window.in_c, packed, 2);
         while (rest < end) {
             *rest++ = 0;
         }

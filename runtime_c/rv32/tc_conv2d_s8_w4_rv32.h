@@ -21,7 +21,7 @@
 typedef struct {
     const int32_t *w;
     tc_rv32_out_t out;
-    tc_rv32_window_t window;
+    tc_scalar_window_t window;
     int32_t taps;
 } tc_conv2d_s8_w4_rv32_t;
 

@@ -14,7 +14,7 @@
 #ifndef TC_RV32_H
 #define TC_RV32_H
 
-#include "tc_math.h"
+#include "tc_scalar.h"
 
 typedef struct {
     int32_t start, mult, add, shift;
@@ -37,23 +37,6 @@ typedef struct {
     tc_rv32_blocks_t *blocks;
     tc_rv32_dot_t *dot;
 } tc_rv32_tile_t;
-
-/* The horizontal geometry of a convolution; pad: at least in_c bytes of x_zero. */
-typedef struct {
-    const int8_t *pad;
-    int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
-} tc_rv32_window_t;
-
-/* The dot products A, B, C of [P1, P2]. */
-TC_INLINE void tc_rv32_split(const int32_t *p, int32_t *a, int32_t *b, int32_t *c)
-{
-    const uint32_t p1 = (uint32_t)p[0], p2 = (uint32_t)p[1];
-    *b = (int32_t)(p2 << 11) >> 11;
-    const uint32_t part = (p2 - (uint32_t)*b) >> 21; /* of C: modulo 2^11 */
-    const uint32_t rest = p1 - (part << 10);
-    *a = (int32_t)(rest << 11) >> 11;
-    *c = (int32_t)part + ((int32_t)(rest - (uint32_t)*a) >> 10);
-}
 
 TC_INLINE int32_t tc_rv32_output(int32_t sum, int32_t scale, const tc_rv32_channel_t *channel, int32_t sign,
                                  int32_t least, int32_t greatest)
@@ -79,7 +62,7 @@ TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, con
         for (; sums < end; sums += 2, channel++) {
             const tc_rv32_channel_t now = *channel;
             int32_t a, b, c;
-            tc_rv32_split(sums, &a, &b, &c);
+            tc_scalar_split(sums, &a, &b, &c);
             *y++ = (int8_t)tc_rv32_output(a, scale, &now, sign, least, greatest);
             *second++ = (int8_t)tc_rv32_output(b, scale, &now, sign, least, greatest);
             *third++ = (int8_t)tc_rv32_output(c, scale, &now, sign, least, greatest);
@@ -88,7 +71,7 @@ TC_INLINE void tc_rv32_store_by(const tc_rv32_out_t *p, const int32_t *sums, con
     }
     for (; sums < end; sums += 2, channel++, y++) {
         int32_t a, b, c;
-        tc_rv32_split(sums, &a, &b, &c);
+        tc_scalar_split(sums, &a, &b, &c);
         if (acc) {
             a += acc[0];
             b += acc[1];
@@ -116,79 +99,25 @@ static TC_UNUSED void tc_rv32_add(const int32_t *p, int32_t count, int32_t *acc)
 {
     for (const int32_t *end = p + 2 * count; p < end; p += 2, acc += 3) {
         int32_t a, b, c;
-        tc_rv32_split(p, &a, &b, &c);
+        tc_scalar_split(p, &a, &b, &c);
         acc[0] += a;
         acc[1] += b;
         acc[2] += c;
     }
 }
 
-/* Byte i of three pixels -> words step * i, step * i + 1. */
-TC_INLINE void tc_rv32_pack_one(const int8_t *a, const int8_t *b, const int8_t *c, int32_t i, int32_t *to,
-                                int32_t step)
-{
-    const uint32_t third = (uint32_t)c[i];
-    to[step * i] = (int32_t)((uint32_t)a[i] + (third << 10));
-    to[step * i + 1] = (int32_t)((uint32_t)b[i] + (third << 21));
-}
-
-/* Bytes a, b, c [n] of three pixels -> [n][X1, X2, ...]; its end. step: words from a tap to the next. */
-TC_INLINE int32_t *tc_rv32_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n, int32_t *to,
-                                int32_t step)
-{
-    int32_t left = n;
-    for (; left >= 4; left -= 4, a += 4, b += 4, c += 4, to += 4 * step) {
-        tc_rv32_pack_one(a, b, c, 0, to, step);
-        tc_rv32_pack_one(a, b, c, 1, to, step);
-        tc_rv32_pack_one(a, b, c, 2, to, step);
-        tc_rv32_pack_one(a, b, c, 3, to, step);
-    }
-    for (; left > 0; left--, a++, b++, c++, to += step) {
-        tc_rv32_pack_one(a, b, c, 0, to, step);
-    }
-    return to;
-}
-
-/* The taps of n <= 3 pixels from ox on, then zeros up to `taps`; step: a literal. */
-TC_INLINE void tc_rv32_gather_by(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                 int32_t taps, int32_t *to, int32_t step)
-{
-    int32_t *const end = to + step * taps;
-    const int32_t first = ox * p->stride_w - p->pad_left, ahead = p->stride_w * p->in_c;
-    const int32_t inside = n == 3 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w;
-
-    for (int32_t ky = 0; ky < p->k_h; ky++) {
-        if (inside && p->dilation_w == 1) {
-            const int8_t *const from = x[ky] + first * p->in_c;
-            to = tc_rv32_pack(from, from + ahead, from + 2 * ahead, p->k_w * p->in_c, to, step);
-            continue;
-        }
-        for (int32_t kx = 0; kx < p->k_w; kx++) {
-            const int8_t *from[3];
-            int32_t ix = first + kx * p->dilation_w;
-            for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
-                from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
-            }
-            to = tc_rv32_pack(from[0], from[1], from[2], p->in_c, to, step);
-        }
-    }
-    for (; to < end; to += step) {
-        to[0] = to[1] = 0;
-    }
-}
-
-static TC_UNUSED void tc_rv32_gather(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+static TC_UNUSED void tc_rv32_gather(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
                                      int32_t taps, int32_t *to)
 {
-    tc_rv32_gather_by(p, x, ox, n, taps, to, 2);
+    tc_scalar_gather(p, x, ox, n, taps, to, 2, 1);
 }
 
 /* The same of n <= 6 pixels, the words of the second three beside those of the first. */
-static TC_UNUSED void tc_rv32_gather6(const tc_rv32_window_t *p, const int8_t *const *x, int32_t ox,
+static TC_UNUSED void tc_rv32_gather6(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox,
                                       int32_t n, int32_t taps, int32_t *to)
 {
-    tc_rv32_gather_by(p, x, ox, n < 3 ? n : 3, taps, to, 4);
-    tc_rv32_gather_by(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4);
+    tc_scalar_gather(p, x, ox, n < 3 ? n : 3, taps, to, 4, 1);
+    tc_scalar_gather(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4, 1);
 }
 
 #if !TC_RV32_ASM
@@ -248,7 +177,7 @@ static TC_UNUSED void tc_rv32_blocks(const int32_t *x, const int8_t *w, int32_t 
             const int32_t *const k = p->channels + 4 * channel;
             const tc_rv32_channel_t now = {k[0], k[1], 0, k[3]};
             int32_t a, b, c;
-            tc_rv32_split(sums + 2 * i, &a, &b, &c);
+            tc_scalar_split(sums + 2 * i, &a, &b, &c);
             y[at[2] + channel] = (int8_t)tc_rv32_output(c, 11, &now, 0, p->y_min, p->y_max);
             y[at[1] + channel] = (int8_t)tc_rv32_output(b, 11, &now, 0, p->y_min, p->y_max);
             y[at[0] + channel] = (int8_t)tc_rv32_output(a, 11, &now, 0, p->y_min, p->y_max);

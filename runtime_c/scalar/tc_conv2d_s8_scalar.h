@@ -23,101 +23,11 @@
 typedef struct {
     const int8_t *w;
     tc_scalar_out_t out;
-    const int8_t *pad;
-    int32_t in_w, in_c, out_w, k_h, k_w, stride_w, pad_left, dilation_w;
+    tc_scalar_window_t window;
     int32_t taps, segment;
     void (*store)(const tc_scalar_out_t *p, const int32_t *sums, const int32_t *acc, int32_t o, int32_t n,
                   int8_t *y);
 } tc_conv2d_s8_scalar_t;
-
-/* The taps of n <= 3 pixels from ox on. */
-static inline void tc_conv2d_s8_scalar_gather(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x,
-                                              int32_t ox, int32_t n, int32_t *to)
-{
-    int32_t *const end = to + 2 * p->taps;
-    const int32_t first = ox * p->stride_w - p->pad_left, step = p->stride_w * p->in_c;
-    const int32_t inside = n == 3 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w;
-
-    for (int32_t ky = 0; ky < p->k_h; ky++) {
-        if (inside && p->dilation_w == 1) {
-            const int8_t *const from = x[ky] + first * p->in_c;
-            to = tc_scalar_pack(from, from + step, from + 2 * step, p->k_w * p->in_c, to);
-            continue;
-        }
-        for (int32_t kx = 0; kx < p->k_w; kx++) {
-            const int8_t *from[3];
-            int32_t ix = first + kx * p->dilation_w;
-            for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
-                from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
-            }
-            to = tc_scalar_pack(from[0], from[1], from[2], p->in_c, to);
-        }
-    }
-    if (to < end) {
-        to[0] = to[1] = 0;
-    }
-}
-
-/* n <= 3 packed pixels -> y [n][out_c]. */
-static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed,
-                                              int32_t n, int8_t *y)
-{
-    for (int32_t o = 0; o < p->out.out_c; o += 4) {
-        const int8_t *w = p->w + (o & ~7) * p->taps + (o & 4);
-        int32_t sums[8], acc[12];
-        int32_t done = 0;
-        if (p->taps > p->segment) {
-            for (int32_t i = 0; i < 12; i++) {
-                acc[i] = 0;
-            }
-            for (; done + p->segment < p->taps; done += p->segment) {
-                tc_scalar_dot4(packed + 2 * done, w + 8 * done, p->segment >> 1, sums);
-                tc_scalar_add4(sums, acc);
-            }
-        }
-        tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
-        p->store(&p->out, sums, done ? acc : 0, o, n, y);
-    }
-}
-
-static TC_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
-                                                 void *scratch)
-{
-    int32_t *const packed = (int32_t *)scratch;
-
-    for (int32_t ox = 0; ox < p->out_w; ox += 3, y += 3 * p->out.out_c) {
-        const int32_t n = p->out_w - ox < 3 ? p->out_w - ox : 3;
-        tc_conv2d_s8_scalar_gather(p, x, ox, n, packed);
-        tc_conv2d_s8_scalar_pixels(p, packed, n, y);
-    }
-}
-
-/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one
- * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
-static TC_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x,
-                                               int8_t *const *y, void *scratch, int32_t rows)
-{
-    int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
-    int8_t *const held = (int8_t *)end;
-    const int32_t out_c = p->out.out_c;
-    tc_band_t at = tc_band_begin(y, rows);
-
-    while (at.row < rows) {
-        const int8_t *from[3];
-        int8_t *to[3];
-        const int32_t n = tc_band_next(&at, x, y, rows, p->out_w, p->in_c, out_c, from, to);
-        int32_t *const rest = tc_scalar_pack(from[0], from[1], from[2], p->in_c, packed);
-        if (rest < end) {
-            rest[0] = rest[1] = 0;
-        }
-        if (to[n - 1] == to[0] + (n - 1) * out_c) {
-            tc_conv2d_s8_scalar_pixels(p, packed, n, to[0]);
-        } else {
-            tc_conv2d_s8_scalar_pixels(p, packed, n, held);
-            tc_band_spread(held, out_c, n, to);
-        }
-    }
-}
 
 /* packed [taps][X1, X2] -> for each segment the offset times its sums. */
 static inline void tc_scalar_offset_sums(const int32_t *packed, int32_t taps, int32_t segment, int32_t offset,
@@ -146,9 +56,9 @@ static inline void tc_scalar_offset4(int32_t *sums, const int32_t *more)
     }
 }
 
-/* n <= 3 packed pixels, behind them the offset's sums -> y [n][out_c]. */
-static inline void tc_conv2d_s8_offset_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed,
-                                              int32_t n, int8_t *y)
+/* n <= 3 packed pixels -> y [n][out_c]; with an offset, a literal, its sums lie behind them. */
+TC_INLINE void tc_conv2d_s8_scalar_by(const tc_conv2d_s8_scalar_t *p, const int32_t *packed, int32_t n,
+                                      int8_t *y, int32_t has_offset)
 {
     for (int32_t o = 0; o < p->out.out_c; o += 4) {
         const int8_t *const w = p->w + (o & ~7) * p->taps + (o & 4);
@@ -159,13 +69,59 @@ static inline void tc_conv2d_s8_offset_pixels(const tc_conv2d_s8_scalar_t *p, co
             tc_clear(acc, 12);
             for (; done + p->segment < p->taps; done += p->segment, more += 2) {
                 tc_scalar_dot4(packed + 2 * done, w + 8 * done, p->segment >> 1, sums);
-                tc_scalar_offset4(sums, more);
+                if (has_offset) tc_scalar_offset4(sums, more);
                 tc_scalar_add4(sums, acc);
             }
         }
         tc_scalar_dot4(packed + 2 * done, w + 8 * done, (p->taps - done) >> 1, sums);
-        tc_scalar_offset4(sums, more);
+        if (has_offset) tc_scalar_offset4(sums, more);
         p->store(&p->out, sums, done ? acc : 0, o, n, y);
+    }
+}
+
+static inline void tc_conv2d_s8_scalar_pixels(const tc_conv2d_s8_scalar_t *p, const int32_t *packed,
+                                              int32_t n, int8_t *y)
+{
+    tc_conv2d_s8_scalar_by(p, packed, n, y, 0);
+}
+
+static TC_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x, int8_t *y,
+                                          void *scratch)
+{
+    int32_t *const packed = (int32_t *)scratch;
+    const int32_t out_w = p->window.out_w;
+
+    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
+        const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
+        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed, 2, 0);
+        tc_conv2d_s8_scalar_pixels(p, packed, n, y);
+    }
+}
+
+/* Several rows of 1x1 taps, pixels of neighbouring rows together: x, y: `rows` row pointers; of rows with one
+ * pointer y the last is made. Row r of y may be row r of x. scratch: 3 * out_c more bytes. */
+static TC_UNUSED void tc_conv2d_s8_scalar_rows(const tc_conv2d_s8_scalar_t *p, const int8_t *const *x,
+                                               int8_t *const *y, void *scratch, int32_t rows)
+{
+    int32_t *const packed = (int32_t *)scratch, *const end = packed + 2 * p->taps;
+    int8_t *const held = (int8_t *)end;
+    const int32_t out_c = p->out.out_c;
+    tc_band_t at = tc_band_begin(y, rows);
+
+    while (at.row < rows) {
+        const int8_t *from[3];
+        int8_t *to[3];
+        const int32_t n = tc_band_next(&at, x, y, rows, p->window.out_w, p->window.in_c, out_c, from, to);
+        int32_t *const rest = tc_scalar_pack(from[0], from[1], from[2], p->window.in_c, packed);
+        if (rest < end) {
+            rest[0] = rest[1] = 0;
+        }
+        if (to[n - 1] == to[0] + (n - 1) * out_c) {
+            tc_conv2d_s8_scalar_pixels(p, packed, n, to[0]);
+        } else {
+            tc_conv2d_s8_scalar_pixels(p, packed, n, held);
+            tc_band_spread(held, out_c, n, to);
+        }
     }
 }
 
@@ -176,12 +132,13 @@ static TC_UNUSED void tc_conv2d_s8_offset_scalar(const tc_conv2d_s8_scalar_t *p,
                                                  int8_t *y, void *scratch, int32_t offset)
 {
     int32_t *const packed = (int32_t *)scratch;
+    const int32_t out_w = p->window.out_w;
 
-    for (int32_t ox = 0; ox < p->out_w; ox += 3, y += 3 * p->out.out_c) {
-        const int32_t n = p->out_w - ox < 3 ? p->out_w - ox : 3;
-        tc_conv2d_s8_scalar_gather(p, x, ox, n, packed);
+    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
+        const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
+        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed, 2, 0);
         tc_scalar_offset_sums(packed, p->taps, p->segment, offset, packed + 2 * p->taps);
-        tc_conv2d_s8_offset_pixels(p, packed, n, y);
+        tc_conv2d_s8_scalar_by(p, packed, n, y, 1);
     }
 }
 

@@ -23,15 +23,12 @@ static TC_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, 
     const tc_conv2d_s8_scalar_t *const layer = &p->layer;
     int32_t *const packed = (int32_t *)scratch;
     int32_t *const end = packed + 2 * layer->taps;
-    const int32_t out_c = layer->out.out_c, real = 2 * layer->k_h * layer->k_w * layer->in_c;
+    const int32_t out_c = layer->out.out_c, out_w = layer->window.out_w;
 
-    for (int32_t ox = 0; ox < layer->out_w; ox += 3, y += 3 * out_c) {
-        const int32_t n = layer->out_w - ox < 3 ? layer->out_w - ox : 3;
+    for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * out_c) {
+        const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
         const int32_t *w = p->nibbles;
-        tc_conv2d_s8_scalar_gather(layer, x, ox, n, packed);
-        for (int32_t *to = packed + real; to < end; to++) {
-            *to = 0;
-        }
+        tc_scalar_gather(&layer->window, x, ox, n, layer->taps, packed, 2, 0);
         for (int32_t o = 0; o < out_c; o += 4, w += layer->taps >> 1) {
             int32_t sums[8];
             tc_scalar_nibbles4(packed, w, end, sums);

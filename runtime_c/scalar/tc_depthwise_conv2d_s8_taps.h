@@ -42,15 +42,16 @@ static inline void tc_depthwise_taps_find(const tc_depthwise_taps_t *p, const in
     }
 }
 
-/* Channel c times int8 weights. */
-TC_INLINE int32_t tc_depthwise_taps_sum(const int8_t *const *from, const int8_t *w, int32_t taps, int32_t c)
+/* Channel c times int8 weights, each plus an offset. */
+TC_INLINE int32_t tc_depthwise_taps_sum(const int8_t *const *from, const int8_t *w, int32_t taps, int32_t c,
+                                        int32_t offset)
 {
     int32_t sum = 0;
     for (const int8_t *const *const end = from + taps; from < end; from += 4, w += 4) {
-        sum += from[0][c] * w[0];
-        sum += from[1][c] * w[1];
-        sum += from[2][c] * w[2];
-        sum += from[3][c] * w[3];
+        sum += from[0][c] * (w[0] + offset);
+        sum += from[1][c] * (w[1] + offset);
+        sum += from[2][c] * (w[2] + offset);
+        sum += from[3][c] * (w[3] + offset);
     }
     return sum;
 }
@@ -80,7 +81,7 @@ TC_INLINE int32_t tc_depthwise_taps_sum4(const int8_t *const *from, const int32_
 
 /* int4: a literal. */
 TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t *const *x, int8_t *y,
-                                     void *scratch, int32_t int4)
+                                     void *scratch, int32_t int4, int32_t offset)
 {
     const int8_t **const from = (const int8_t **)scratch;
     const int32_t out_c = p->out.out_c, taps = p->taps;
@@ -97,7 +98,7 @@ TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t 
                     acc[c - first] = tc_depthwise_taps_sum4(from, nibbles, taps, c);
                     nibbles += taps >> 3;
                 } else {
-                    acc[c - first] = tc_depthwise_taps_sum(from, w, taps, c);
+                    acc[c - first] = tc_depthwise_taps_sum(from, w, taps, c, offset);
                     w += taps;
                 }
             }
@@ -109,13 +110,13 @@ TC_INLINE void tc_depthwise_taps_row(const tc_depthwise_taps_t *p, const int8_t 
 static TC_UNUSED void tc_depthwise_conv2d_s8_taps(const tc_depthwise_taps_t *p, const int8_t *const *x,
                                                   int8_t *y, void *scratch)
 {
-    tc_depthwise_taps_row(p, x, y, scratch, 0);
+    tc_depthwise_taps_row(p, x, y, scratch, 0, 0);
 }
 
 static TC_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *p, const int8_t *const *x,
                                                      int8_t *y, void *scratch)
 {
-    tc_depthwise_taps_row(p, x, y, scratch, 1);
+    tc_depthwise_taps_row(p, x, y, scratch, 1, 0);
 }
 
 /* With weights that have a zero point: the weight of a tap is w + offset, of taps beyond the last w is
@@ -123,28 +124,7 @@ static TC_UNUSED void tc_depthwise_conv2d_s8_w4_taps(const tc_depthwise_taps_t *
 static TC_UNUSED void tc_depthwise_conv2d_s8_offset_taps(const tc_depthwise_taps_t *p, const int8_t *const *x,
                                                          int8_t *y, void *scratch, int32_t offset)
 {
-    const int8_t **const first = (const int8_t **)scratch, *const *const end = first + p->taps;
-    const int32_t out_c = p->out.out_c;
-
-    for (int32_t ox = 0; ox < p->out_w; ox++, y += out_c) {
-        const int8_t *w = p->w;
-        tc_depthwise_taps_find(p, x, ox, first);
-        for (int32_t c = 0; c < out_c;) {
-            int32_t acc[4];
-            const int32_t o = c, last = c + 4 < out_c ? c + 4 : out_c;
-            for (; c < last; c++) {
-                int32_t sum = 0;
-                for (const int8_t *const *from = first; from < end; from += 4, w += 4) {
-                    sum += from[0][c] * (w[0] + offset);
-                    sum += from[1][c] * (w[1] + offset);
-                    sum += from[2][c] * (w[2] + offset);
-                    sum += from[3][c] * (w[3] + offset);
-                }
-                acc[c - o] = sum;
-            }
-            p->store(&p->out, acc, o, y + o);
-        }
-    }
+    tc_depthwise_taps_row(p, x, y, scratch, 0, offset);
 }
 
 #endif

@@ -59,48 +59,61 @@ TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
     }
 }
 
-/* One column of `count` channels, from m + 2 rows -> to [channel][row], `columns` words apart. */
-TC_INLINE void tc_scalar_tiles_column(int32_t m, const int8_t *const *x, int32_t count, int32_t columns,
+/* One column of `count` channels, from mv + 2 rows -> to [channel][row], `columns`
+ * halves apart; mv: a literal. */
+TC_INLINE void tc_scalar_tiles_column(int32_t mv, const int8_t *const *x, int32_t count, int32_t columns,
                                       int16_t *to)
 {
-    const int32_t n = m + 2;
-    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *x4 = m == 4 ? x[4] : x0,
-        *x5 = m == 4 ? x[5] : x0;
-    for (const int8_t *const end = x0 + count; x0 < end; to += n * columns) {
-        const int32_t from[6] = {*x0++, *x1++, *x2++, *x3++, m == 4 ? *x4++ : 0, m == 4 ? *x5++ : 0};
-        int32_t t[6];
-        tc_scalar_tiles_input(m, from, t);
+    const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = mv > 1 ? x[3] : x0, *x4 = mv == 4 ? x[4] : x0;
+    const int8_t *x5 = mv == 4 ? x[5] : x0;
+    for (const int8_t *const end = x0 + count; x0 < end; to += (mv + 2) * columns) {
+        const int32_t from[6] = {*x0++, *x1++, *x2++, mv > 1 ? *x3++ : 0, mv == 4 ? *x4++ : 0,
+            mv == 4 ? *x5++ : 0};
+        int32_t t[6] = {from[0], from[1], from[2], 0, 0, 0};
+        if (mv > 1) tc_scalar_tiles_input(mv, from, t);
         to[0] = (int16_t)t[0];
         to[columns] = (int16_t)t[1];
         to[2 * columns] = (int16_t)t[2];
-        to[3 * columns] = (int16_t)t[3];
-        if (m == 4) {
+        if (mv > 1) to[3 * columns] = (int16_t)t[3];
+        if (mv == 4) {
             to[4 * columns] = (int16_t)t[4];
             to[5 * columns] = (int16_t)t[5];
         }
     }
 }
 
-/* The factors of two tiles whose first column strip points to. */
-TC_INLINE void tc_scalar_tiles_factors(int32_t m, const int16_t *strip, int32_t channels, int32_t columns,
-                                       int32_t *to)
+/* A factor to place `at` of int32, or of int16 ones. */
+TC_INLINE void tc_scalar_tiles_put(void *to, int32_t at, int32_t value, int32_t narrow)
 {
-    const int32_t n = m + 2;
-    for (int32_t c = 0; c < channels; c++, to += 2) {
-        int32_t *place = to;
-        for (int32_t i = 0; i < n; i++, strip += columns, place += 2 * n * channels) {
+    if (narrow) {
+        ((int16_t *)to)[at] = (int16_t)value;
+    } else {
+        ((int32_t *)to)[at] = value;
+    }
+}
+
+/* Rows of a strip, from the first column of two tiles on, of `count` channels -> their factors, of which
+ * product 0 of the first channel is at place `first`; mv, mh, narrow: literals. */
+TC_INLINE void tc_scalar_tiles_factors(int32_t mv, int32_t mh, int32_t narrow, const int16_t *strip,
+                                       int32_t columns, int32_t count, int32_t channels, void *to,
+                                       int32_t first)
+{
+    const int32_t step = 2 * channels;
+    for (const int32_t end = first + 2 * count; first < end; first += 2) {
+        int32_t place = first;
+        for (int32_t i = 0; i < mv + 2; i++, strip += columns, place += (mh + 2) * step) {
             for (int32_t tile = 0; tile < 2; tile++) {
-                const int16_t *const x = strip + tile * m;
-                const int32_t from[6] = {x[0], x[1], x[2], x[3], m == 4 ? x[4] : 0, m == 4 ? x[5] : 0};
+                const int16_t *const x = strip + tile * mh;
+                const int32_t from[6] = {x[0], x[1], x[2], x[3], mh == 4 ? x[4] : 0, mh == 4 ? x[5] : 0};
                 int32_t t[6];
-                tc_scalar_tiles_input(m, from, t);
-                place[tile] = t[0];
-                place[2 * channels + tile] = t[1];
-                place[4 * channels + tile] = t[2];
-                place[6 * channels + tile] = t[3];
-                if (m == 4) {
-                    place[8 * channels + tile] = t[4];
-                    place[10 * channels + tile] = t[5];
+                tc_scalar_tiles_input(mh, from, t);
+                tc_scalar_tiles_put(to, place + tile, t[0], narrow);
+                tc_scalar_tiles_put(to, place + step + tile, t[1], narrow);
+                tc_scalar_tiles_put(to, place + 2 * step + tile, t[2], narrow);
+                tc_scalar_tiles_put(to, place + 3 * step + tile, t[3], narrow);
+                if (mh == 4) {
+                    tc_scalar_tiles_put(to, place + 4 * step + tile, t[4], narrow);
+                    tc_scalar_tiles_put(to, place + 5 * step + tile, t[5], narrow);
                 }
             }
         }
@@ -150,33 +163,57 @@ TC_INLINE int8_t tc_scalar_tiles_output(int32_t m, const tc_scalar_out_t *p, tc_
 #endif
 }
 
-/* sums [product][lane][2] of one tile and the channels from o on -> y [high][wide][out_c], rows `row` bytes
- * apart; changes sums. m, finish, clamp: literals. */
-TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_t *sums, int32_t o,
-                                     int32_t lanes, int8_t *y, int32_t row, int32_t high, int32_t wide,
-                                     int32_t finish, int32_t clamp)
+/* A sum that is 4 * 2^raised times an accumulator, times 3 for each form of 4 outputs -> int8; mv, mh,
+ * finish, clamp: literals. */
+TC_INLINE int8_t tc_scalar_tiles_scaled(int32_t mv, int32_t mh, const tc_scalar_out_t *p,
+                                            tc_scalar_channel_t channel, uint32_t sum, int32_t raised,
+                                            int32_t finish, int32_t clamp)
 {
-    enum { STEP = 2 * TC_SCALAR_TILE_LANES };
-    const int32_t n = m + 2, step = p->out_c;
+    if (mv == 4 || mh == 2) return tc_scalar_tiles_output(mh, p, channel, sum, raised, finish, clamp);
+    /* 1/3 modulo 2^32 */
+    return tc_scalar_tiles_output(2, p, channel, sum * 2863311531u, raised, finish, clamp);
+}
+
+/* Where outputs of a tile go: to column `at` of rows, or without these to y and on, `row` bytes apart. */
+typedef struct {
+    int8_t *const *rows, *y;
+    int32_t at, row;
+} tc_scalar_tiles_place_t;
+
+/* sums [product][lane][2] of one tile and the channels from o on -> [high][wide][out_c]; changes sums. apart:
+ * words from a product to the next. mv, mh, apart, finish, clamp: literals. */
+TC_INLINE void tc_scalar_tiles_store(int32_t mv, int32_t mh, int32_t apart, const tc_scalar_out_t *p,
+                                     int32_t *sums, int32_t o, int32_t lanes, tc_scalar_tiles_place_t place,
+                                     int32_t high, int32_t wide, int32_t finish, int32_t clamp)
+{
+    const int32_t nh = mh + 2, step = p->out_c;
     for (const int32_t *const end = sums + 2 * lanes; sums < end; sums += 2, o++) {
         const tc_scalar_channel_t channel = tc_scalar_channel(p, o, finish);
         uint32_t rows[4 * 6], *const products = (uint32_t *)(void *)sums;
-        int8_t *to = y + o;
-        products[(n + 1) * STEP] += (uint32_t)(p->bias[o] * (m == 2 ? 4 : 36));
-        for (int32_t j = 0; j < n; j++) {
-            tc_scalar_tiles_sums(m, products + j * STEP, n * STEP, rows + j, n);
+        products[((mv > 1 ? nh : 0) + 1) * apart] += (uint32_t)(p->bias[o] * (mv == 4 ? 36 : mh == 4 ? 12
+            : 4));
+        for (int32_t j = 0; j < nh; j++) {
+            const uint32_t *const down = products + j * apart;
+            if (mv == 1) {
+                rows[j] = down[0] + down[nh * apart] + down[2 * nh * apart];
+            } else {
+                tc_scalar_tiles_sums(mv, down, nh * apart, rows + j, nh);
+            }
         }
-        for (int32_t a = 0; a < high; a++, to += row) {
-            const int32_t raised = m == 2 || a > 1 ? 0 : 2 - a;
-            uint32_t at[4];
-            tc_scalar_tiles_sums(m, rows + a * n, 1, at, 1);
-            to[0] = tc_scalar_tiles_output(m, p, channel, at[0], raised + (m == 4 ? 2 : 0), finish, clamp);
+        for (int32_t a = 0; a < high; a++) {
+            const int32_t raised = mv == 4 && a < 2 ? 2 - a : 0;
+            int8_t *const to = (place.rows ? place.rows[a] + place.at : place.y + a * place.row) + o;
+            uint32_t sum[4];
+            tc_scalar_tiles_sums(mh, rows + a * nh, 1, sum, 1);
+            to[0] = tc_scalar_tiles_scaled(mv, mh, p, channel, sum[0], raised + (mh == 4 ? 2 : 0), finish,
+                                               clamp);
             if (wide == 1) continue;
-            to[step] = tc_scalar_tiles_output(m, p, channel, at[1], raised + (m == 4), finish, clamp);
-            if (m == 2 || wide == 2) continue;
-            to[2 * step] = tc_scalar_tiles_output(m, p, channel, at[2], raised, finish, clamp);
+            to[step] = tc_scalar_tiles_scaled(mv, mh, p, channel, sum[1], raised + (mh == 4), finish,
+                                                  clamp);
+            if (mh == 2 || wide == 2) continue;
+            to[2 * step] = tc_scalar_tiles_scaled(mv, mh, p, channel, sum[2], raised, finish, clamp);
             if (wide == 3) continue;
-            to[3 * step] = tc_scalar_tiles_output(m, p, channel, at[3], raised, finish, clamp);
+            to[3 * step] = tc_scalar_tiles_scaled(mv, mh, p, channel, sum[3], raised, finish, clamp);
         }
     }
 }
@@ -186,7 +223,9 @@ TC_INLINE void tc_scalar_tiles_store(int32_t m, const tc_scalar_out_t *p, int32_
                                                      int32_t lanes, int8_t *y, int32_t row, int32_t high,    \
                                                      int32_t wide)                                           \
     {                                                                              \
-        tc_scalar_tiles_store(m, p, sums, o, lanes, y, row, high, wide, finish, clamp); \
+        const tc_scalar_tiles_place_t place = {0, y, 0, row};                      \
+        tc_scalar_tiles_store(m, m, 2 * TC_SCALAR_TILE_LANES, p, sums, o, lanes, place, high, wide, finish,  \
+                              clamp);                                              \
     }
 #define TC_SCALAR_TILES_WAYS(m)                                                    \
     TC_SCALAR_TILES_WAY(m, 0, 0, 0)                                                \
@@ -233,7 +272,7 @@ TC_INLINE void tc_scalar_tiles_run(const tc_scalar_tiles_t *p, const int8_t *x, 
             int8_t *const to = y + (oy * out_w + ox) * out_c;
             const int32_t wide = out_w - ox;
             const int16_t *w = p->w;
-            tc_scalar_tiles_factors(m, strip + ox, channels, columns, factors);
+            tc_scalar_tiles_factors(m, m, 0, strip + ox, columns, channels, channels, factors, 0);
             for (int32_t o = 0; o < out_c; o += TC_SCALAR_TILE_LANES) {
                 const int32_t lanes = out_c - o < TC_SCALAR_TILE_LANES ? out_c - o : TC_SCALAR_TILE_LANES;
                 tc_scalar_products(factors, w + (o >> 2) * (4 * n * n * channels) + (o & 3), 8 * channels,

@@ -113,7 +113,7 @@ def _segment(site: Site, p: ConvParams) -> int:
 def lower(site: Site, p: ConvParams) -> Call:
     """tc_conv2d_s8[_w4 or _offset]_scalar: one output row from k_h input rows, or all pixels at once."""
     taps = _taps(site, p)
-    sizes, rows, flow = geometry(site, p, _PIXELS)
+    sizes, rows, flow = geometry(site, p, _PIXELS, "window.")
     layer = {**scale_fields(p, _rows(p.w, 1), "tc_scalar_pixels"), **sizes, "taps": taps.shape[1]}
     if is_int4(site):
         layout = "[out_c / 4][k_h][k_w][in_c] by two taps of four channels, int4"
