@@ -27,7 +27,7 @@ PLACE = re.compile(r"(?:# |/\* )(\S+): (new file|above|below|instead of)(.*?)(?:
 # Instructions of the tile in a layer of 125 pixels, 64 to 64 channels: a call for three pixels and four channels.
 POINTWISE = """
 from tinyc.kernels.scalar.loops import a64, products
-tile = a64.a64(products.DOT)
+tile = a64.A64Products(products.DOT).write()
 turn, around = tile.work("turn").instructions, tile.work().instructions
 print(-(-125 // 3) * 64 // 4 * (around + 64 // products.DOT.taps * turn))
 """

@@ -17,7 +17,7 @@ from tests.ops.sanitized import sanitized
 from tinyc.base.errors import TinycError
 from tinyc.board import load_board
 from tinyc.emit.headers import header_text, with_included
-from tinyc.kernels.scalar.loops import pairs, products
+from tinyc.kernels.scalar.loops import products
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE, executed
 from tinyc.kernels.scalar.loops.headers import ALL, NAMES, cores_of, loops_of
 from tinyc.kernels.scalar.loops.products import Products
@@ -227,7 +227,7 @@ def test_instructions_of_a_turn(loop: Products, thumb2: int, thumb1: int) -> Non
     """Of four lanes of inputs on ARMv7-M, of two (one input: of four) on ARMv6-M."""
     cores = Thumb2Products(loop), Thumb1Products(loop)
     for core in cores:
-        products.write(core)
+        core.write()
     assert tuple(map(_instructions, cores)) == (thumb2, thumb1)
 
 
@@ -247,7 +247,7 @@ def test_what_a_call_executes_is_read_off_its_functions() -> None:
     thumb2, thumb1, rv32 = frozenset({"thumb2"}), frozenset[str](), frozenset({"rv32m"})
     cores = Thumb2Pairs(4), Thumb1Pairs(4), Rv32Pairs(4)
     for core in cores:
-        pairs.write(core)
+        core.write()
     for core, isa, share in zip(cores, (thumb2, thumb1, rv32), (4, 4 * 0.5, ARMV7M_SHARE), strict=True):
         call, segment = (core.asm.work(unit).instructions for unit in ("", "segment"))
         assert executed("tc_scalar_pairs_4", isa, segment=10) == pytest.approx(share * (call + 10 * segment))

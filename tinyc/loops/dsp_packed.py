@@ -6,20 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
     Element,
     Extreme,
     Node,
     SaturatedSum,
     Where,
-    inner,
     loads,
     moves,
     ordered,
     packed_size,
 )
-from tinyc.loops.registers import NoRegisterError, Values
+from tinyc.loops.registers import NoRegisterError
+from tinyc.loops.thumb import CountDown, ThumbLoop, count_down
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -35,16 +34,6 @@ _POOL = tuple(f"r{i}" for i in range(4, 12))
 _OF_CALLER = ("r3", "r12")  # which a copy leaves
 _ONES, _COMPARED = "r12", "lr"  # all bits; what a comparison leaves beside its flags
 _ARGUMENTS = 3  # beside the first in registers
-
-
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """Where everything is that lasts. homes: of inputs that are one number; pointers: of the others."""
-
-    root: Node
-    homes: Mapping[Node, str]
-    pointers: Mapping[Node, str]
-    y: str
 
 
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
@@ -68,35 +57,18 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
         asm.op("ldrb", register, f"[{register}]")
         for by in (8, 16):
             asm.op("orr", register, register, register, f"lsl #{by}")
-    pointers: dict[Node, str] = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
-    loop = _Loop(root, homes, pointers, y)
+    pointers: dict[Element, str] = {load: f"r{1 + load.number}" for load in inputs if moves(load)}
+    loop = ThumbLoop(root, homes, pointers, y, pool, _node)
     if size > 1:
         asm.op("lsl", "r0", "r0", f"#{size.bit_length() - 1}")
-    asm.op("subs", "r0", "r0", f"#{_TURN}")
-    asm.branch("blt.w", "words")
-    with asm.loop("turn", "turn", of_call=True):
-        asm.note(f"{_TURN // size} elements: loads, {'sums' if size > 1 else 'comparisons'}, stores")
-        _words(asm, loop, pool)
-        asm.op("subs", "r0", "r0", f"#{_TURN}")
-        asm.branch("bge.w", "turn")
-    asm.label("words")
-    asm.op("adds", "r0", "r0", f"#{_TURN - _WORD}")
-    asm.branch("blt.w", "rest")
-    with asm.loop("word", "word", of_call=True):
-        asm.note(f"{'two' if size > 1 else 'four'} elements of the rest")
-        _together(asm, loop, (pool, 1, ""))
-        asm.op("subs", "r0", "r0", f"#{_WORD}")
-        asm.branch("bge.w", "word")
-    asm.label("rest")
-    asm.op("adds", "r0", "r0", f"#{_WORD}")
-    asm.branch("beq.w", "done")
-    with asm.loop("one", "last", of_call=True):
-        asm.note("an element of the rest")
-        _together(asm, loop, (pool, 1, _NARROW[size]))
-        asm.op("subs", "r0", "r0", f"#{size}")
-        asm.branch("bne.w", "one")
-    asm.label("done")
-    asm.note("return")
+    many = f"{_TURN // size} elements: loads, {'sums' if size > 1 else 'comparisons'}, stores"
+    few = f"{'two' if size > 1 else 'four'} elements of the rest"
+    stages = (
+        CountDown("turn", "turn", _TURN, many, lambda: _words(asm, loop)),
+        CountDown("word", "word", _WORD, few, lambda: loop.write(asm, 1, ("", _WORD))),
+        CountDown("one", "last", size, "an element of the rest", lambda: loop.write(asm, 1, (_NARROW[size], size))),
+    )
+    count_down(asm, stages, ("words", "rest", "done"))
     if copies:
         asm.op("bx", "lr")
     else:
@@ -113,33 +85,17 @@ def work(asm: Asm, elements: int, root: Node) -> Work:
     return asm.work() + turns * asm.work("turn") + words * asm.work("word") + last // size * asm.work("last")
 
 
-def _words(asm: Asm, loop: _Loop, pool: list[str]) -> None:
+def _words(asm: Asm, loop: ThumbLoop) -> None:
     """The words of a turn, as many together as there are registers for."""
     for together in (4, 2, 1):
         try:
-            _together(Asm(asm.core), loop, (pool, together, ""))
+            loop.write(Asm(asm.core), together, ("", _WORD))
         except NoRegisterError:
             continue
         for _ in range(_WORDS // together):
-            _together(asm, loop, (pool, together, ""))
+            loop.write(asm, together, ("", _WORD))
         return
     raise NoRegisterError
-
-
-def _together(asm: Asm, loop: _Loop, how: tuple[list[str], int, str]) -> None:
-    """Some words, or one element. how: registers, how many words, and the width of loads and stores. All are read
-    before one is written."""
-    (pool, count, width), root, homes = how, loop.root, loop.homes
-    step = packed_size(root) if width else _WORD
-    values = Values(root, homes, pool, count)
-    for load, pointer in loop.pointers.items():
-        for k in range(count):
-            asm.op(f"ldr{width}", values.load(load, k), f"[{pointer}]", f"#{step}")
-    for node in inner(root):
-        for k in range(count):
-            _node(asm, node, *values.define(node, k))
-    for k in range(count):
-        asm.op(f"str{width}", values[root, k], f"[{loop.y}]", f"#{step}")
 
 
 def _node(asm: Asm, node: Node, target: str, places: Mapping[Node, str]) -> None:

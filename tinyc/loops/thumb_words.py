@@ -5,25 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyc.base.dataclass import dataclass
 from tinyc.loops.expression import (
     TABLE_BYTES,
     TABLE_ZERO,
     AddProduct,
-    Element,
     Negative,
     Node,
     Param,
     Plus,
     Saturate,
     TableEntry,
-    inner,
     loads,
     moves,
-    result_type,
     tables,
 )
-from tinyc.loops.registers import Values
+from tinyc.loops.thumb import CTYPES, CountDown, ThumbLoop, count_down
 from tinyc.machine.cores import Core
 from tinyc.machine.thumb import Asm
 from tinyc.machine.work import Work
@@ -33,20 +29,7 @@ CALL = Work(10, 15)  # around the function
 
 _TOGETHER = 2  # elements of a turn
 _REGISTERS = ("r12", "lr", *(f"r{number}" for number in range(11, 2, -1)))
-_LOADS = {"int8_t": ("ldrsb", 1), "int16_t": ("ldrsh", 2), "int32_t": ("ldr", 4)}
-_STORES = {"int8_t": ("strb", 1), "int16_t": ("strh", 2)}
 _BITS = {127: 8, 32767: 16}  # of a result, by the largest
-
-
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """Where everything is that lasts, and the registers for all else."""
-
-    root: Node
-    homes: Mapping[Node, str]
-    pointers: Mapping[Element, str]
-    y: str
-    pool: tuple[str, ...]
 
 
 def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
@@ -73,23 +56,13 @@ def code(root: Node, names: tuple[str, ...], core: Core) -> Asm:
     for load in inputs:
         if not moves(load):
             homes[load] = at[load]
-            asm.op(_LOADS[load.ctype][0], at[load], f"[{at[load]}]")
-    loop = _Loop(root, homes, {load: at[load] for load in inputs if moves(load) and load not in homes}, y, pool)
-    asm.op("subs", "r0", "r0", f"#{_TOGETHER}")
-    asm.branch("blt.w", "rest")
-    with asm.loop("turn", "turn", of_call=True):
-        asm.note(f"{_TOGETHER} elements: loads, products, saturation, stores")
-        _elements(asm, loop, _TOGETHER)
-        asm.op("subs", "r0", "r0", f"#{_TOGETHER}")
-        asm.branch("bge.w", "turn")
-    asm.label("rest")
-    asm.op("adds", "r0", "r0", f"#{_TOGETHER}")
-    asm.branch("beq.w", "done")
-    with asm.per("last"):
-        asm.note("the last element")
-        _elements(asm, loop, 1)
-    asm.label("done")
-    asm.note("return")
+            asm.op(f"ldr{CTYPES[load.ctype][0]}", at[load], f"[{at[load]}]")
+    pointers = {load: at[load] for load in inputs if moves(load) and load not in homes}
+    loop = ThumbLoop(root, homes, pointers, y, pool, _node)
+    many = f"{_TOGETHER} elements: loads, products, saturation, stores"
+    turn = CountDown("turn", "turn", _TOGETHER, many, lambda: loop.write(asm, _TOGETHER))
+    last = CountDown("last", "last", 1, "the last element", lambda: loop.write(asm, 1))
+    count_down(asm, (turn, last), ("rest", "done"), once=True)
     asm.restore()
     asm.reorder()
     return asm
@@ -100,28 +73,11 @@ def work(asm: Asm, elements: int, _root: Node) -> Work:
     return asm.work() + elements // _TOGETHER * asm.work("turn") + elements % _TOGETHER * asm.work("last")
 
 
-def _elements(asm: Asm, loop: _Loop, count: int) -> None:
-    """So many elements; all are read before one is written."""
-    values = Values(loop.root, loop.homes, loop.pool, count)
-    for load, pointer in loop.pointers.items():
-        name, size = _LOADS[load.ctype]
-        for k in range(count):
-            asm.op(name, values.load(load, k), f"[{pointer}]", f"#{size}")
-    for node in inner(loop.root):
-        for k in range(count):
-            to, places = values.define(node, k)
-            _node(asm, node, to, places)
-            if isinstance(node, TableEntry):
-                asm.op("add", places[node.table], places[node.table], f"#{TABLE_BYTES}")
-    name, size = _STORES[result_type(loop.root)]
-    for k in range(count):
-        asm.op(name, values[loop.root, k], f"[{loop.y}]", f"#{size}")
-
-
 def _node(asm: Asm, node: Node, to: str, places: Mapping[Node, str]) -> None:
     match node:
         case TableEntry(table, x):
             asm.op("ldrb", to, f"[{places[table]}, {places[x]}]")
+            asm.op("add", places[table], places[table], f"#{TABLE_BYTES}")
         case Plus(a, b):
             asm.op("add", to, places[a], places[b])
         case Negative(x):

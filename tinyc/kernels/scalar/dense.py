@@ -141,5 +141,6 @@ INT4_KERNEL = Kernel(
     "tc_fully_connected_s8_w4_scalar",
     offered(lower_int4, cost=CountedCost("tc_fully_connected_s8_w4_scalar", of_words, flash=flash_bytes)),
     when=(is_s8_w4, takes),
+    header="tc_fully_connected_s8_scalar.h",
     includes=("tc_scalar.h",),
 )

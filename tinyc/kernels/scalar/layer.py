@@ -73,6 +73,15 @@ def words_of_int4(taps: npt.NDArray[np.int8], places: npt.NDArray[np.int64]) -> 
     return np.asarray((pairs << places).sum(axis=(2, 3)).astype(np.uint32).view(np.int32))
 
 
+def nibble_words(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
+    """[O, K] of -8 .. 7 -> [ceil(O / 8)][K]: a word for a tap of eight channels, the last one's weight on top, the
+    others plus 8 below."""
+    lanes = by_lanes(taps, 8).astype(np.int64) + 8
+    lanes[..., -1] -= 8
+    words = (lanes << 4 * np.arange(8)).sum(axis=2)
+    return np.asarray(words, np.int32)
+
+
 # ---- sums, and bytes made of them ----
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
-from tinyc.kernel.dsp import Fields, pad_taps
+from tinyc.kernel.dsp import pad_taps
 from tinyc.kernel.kernel import (
     Call,
     Condition,
@@ -30,93 +30,24 @@ from tinyc.kernel.kernel import (
 from tinyc.kernel.site import Site
 from tinyc.kernel.types import is_s8, is_s8_w4
 from tinyc.kernel.windows import ConvParams
-from tinyc.kernels.finish import Finish, finish_wide
-from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.requantize import without_add
 from tinyc.kernels.scalar.conv import band_forms, geometry, groups_of
-from tinyc.kernels.scalar.layer import by_lanes, segment_of
+from tinyc.kernels.scalar.layer import by_lanes, nibble_words, segment_of
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.rv32_blocks import BROAD, NIBBLES, TALL, PixelTile, TileFunction, blocks, dot
+from tinyc.kernels.scalar.rv32_finish import ISA, PROVED, is_plain, out_fields, scaled_finish
 from tinyc.kernels.stream import matrix_of
 
-ISA = frozenset({"rv32m"})
+_HEADER = "tc_conv2d_s8_rv32.h"
 _LANES = 8  # channels beside each other
 _SUM_LIMIT = 2**20  # a dot product stays below, so that 21 bits hold it
-# log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
-_SCALES = (11, 10, 6, 3)
 # Instructions of the C code around a tile, counted on the emulated core: for a tap of three pixels, for each three
 # pixels, and for an output whose sum goes through memory.
 _PACK, _GROUP, _STORE = 10, 70, 17
 
 
-def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
-    """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if none is proved."""
-    best: tuple[Finish, int] | None = None
-    for scale in _SCALES:
-        every = np.full(len(matrix.taps), scale)
-        finish = finish_wide(matrix, scale, lambda steps, every=every: every)  # type: ignore[misc]
-        if finish is not None and (best is None or not finish.requant.sign):
-            best = finish, scale
-        if best is not None and not best[0].requant.sign:
-            break
-    return None if best is None else (_without_add(matrix, best[0]), best[1])
-
-
-def _without_add(matrix: Matrix, finish: Finish) -> Finish:
-    """The same with an instruction less, where that is proved."""
-    if finish.requant.sign:
-        return finish
-    scaling = without_add(finish.scaling, matrix.live_steps, len(matrix.p.w))
-    if scaling is None:
-        return finish
-    return replace(finish, scaling=replace(scaling, add=scaling.add * 0))  # nobody has the channels that were added
-
-
-def is_plain(finish: Finish, scale: int) -> bool:
-    """Whether a block of rv32_blocks.py takes the way to int8: the first scale, neither sign nor add."""
-    return scale == _SCALES[0] and not finish.requant.sign and not finish.scaling.add.any()
-
-
-def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
-    """The tc_rv32_channel_t of every output channel, whose biases these are."""
-    # The multiplier of a channel whose output is always the same is 0, so its weights may stay.
-    padded = np.pad(bias.astype(np.int64), (0, len(finish.live) - len(bias)))
-    start = finish.start_values(padded)
-    columns = (start, finish.scaling.mult, finish.scaling.add, finish.scaling.shift)
-    channels = np.stack([column[: len(bias)] for column in columns], axis=1).astype(np.int32)
-    return Const(channels, "[out_c][start, mult, add, shift]", "channels")
-
-
-def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
-    """Fields of the tc_rv32_out_t called `out`. ValueError where `scaled_finish` finds none."""
-    scaled = matrix.once(scaled_finish)
-    if scaled is None:
-        raise ValueError("no requantization is proved")
-    finish, scale = scaled
-    low, high = finish.requant.clamp or (-128, 127)
-    fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.requant.sign), "y_min": low, "y_max": high}
-    fields["plain"] = int(is_plain(finish, scale))
-    channels = channel_constants(finish, bias)
-    return {"out.channels": channels, **{f"out.{name}": value for name, value in fields.items()}}
-
-
-def nibble_words(taps: npt.NDArray[np.int8]) -> npt.NDArray[np.int32]:
-    """[O, K] of -8 .. 7 -> [ceil(O / 8)][K]: a word for a tap of eight channels, the last one's weight on top, the
-    others plus 8 below."""
-    lanes = by_lanes(taps, _LANES).astype(np.int64) + 8
-    lanes[..., -1] -= 8
-    words = (lanes << 4 * np.arange(_LANES)).sum(axis=2)
-    return np.asarray(words, np.int32)
-
-
 def takes(site: Site) -> bool:
     """constant weights, one group"""
     return site.is_const(1) and int(site.attrs.groups) == 1
-
-
-def is_proved(site: Site, p: ConvParams) -> bool:
-    """Whether there is a requantization."""
-    return matrix_of(p).once(scaled_finish) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +106,25 @@ class _Work:
         name = f"{family}_{kind}_{self.tile.name}"
         members = ", ".join(part.kernel.name if part else "0" for part in self.parts)
         many, count, argument = ("*const ", ", int32_t rows", ", rows") if rows else ("", "", "")
-        text = f"""/* {family} ({self.family}.h), {self.tile.pixels} pixels and {self.tile.lanes} channels
+        text = f"""/* {family} ({_HEADER}), {self.tile.pixels} pixels and {self.tile.lanes} channels
  * at a time. */
 static void {name}(const {self.family}_t *p, const int8_t *const *x, int8_t *{many}y, void *scratch{count})
 {{
     static const tc_rv32_tile_t tile = {{{self.tile.groups}, {self.tile.lanes}, {members}}};
     {family}(p, &tile, x, y, scratch{argument});
 }}"""
-        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", f"{self.family}.h"), parts, self.tile.text)
+        return SpecializedKernel(name, text, ("tc_rv32.h", "tc_band.h", _HEADER), parts, self.tile.text)
 
     def int4_special(self) -> SpecializedKernel:
         """The function of every layer with int4 weights. Compilers would have it in every step, at 1.7 KB each."""
         sums = dot(self.tile).kernel
-        text = f"""/* tc_conv2d_s8_w4_rv32 (tc_conv2d_s8_w4_rv32.h). */
+        text = f"""/* tc_conv2d_s8_w4_rv32 ({_HEADER}). */
 static TC_ALONE void tc_conv2d_s8_w4_rv32_nibbles(const tc_conv2d_s8_w4_rv32_t *p, const int8_t *const *x,
                                                   int8_t *y, void *scratch)
 {{
     tc_conv2d_s8_w4_rv32(p, {sums.name}, x, y, scratch);
 }}"""
-        headers = ("tc_rv32.h", "tc_conv2d_s8_w4_rv32.h")
+        headers = ("tc_rv32.h", "tc_band.h", _HEADER)
         return SpecializedKernel("tc_conv2d_s8_w4_rv32_nibbles", text, headers, (sums,), self.tile.text)
 
     def executed(self, groups: int) -> float:
@@ -267,7 +198,6 @@ def _kernel(name: str, tile: PixelTile, is_kind: Condition, asks: str) -> Kernel
     return Kernel(name, offer, isa=ISA, when=(is_kind, takes), asks=asks, written=True)
 
 
-PROVED = "a requantization that is proved"
 CONV2D = (
     _kernel("tc_conv2d_s8_rv32", BROAD, is_s8, PROVED),
     _kernel("tc_conv2d_s8_rv32_six", TALL, is_s8, PROVED),

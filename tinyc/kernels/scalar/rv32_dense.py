@@ -39,17 +39,11 @@ from tinyc.kernel.windows import ConvParams
 from tinyc.kernels.form.function import LayerFunction
 from tinyc.kernels.matrix import Matrix
 from tinyc.kernels.requantize import Int64s
+from tinyc.kernels.scalar.layer import nibble_words
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
 from tinyc.kernels.scalar.pairs import Fitted, fitted
 from tinyc.kernels.scalar.rv32_blocks import part
-from tinyc.kernels.scalar.rv32_conv import (
-    ISA,
-    PROVED,
-    is_proved,
-    nibble_words,
-    out_fields,
-)
-from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
+from tinyc.kernels.scalar.rv32_finish import ISA, PROVED, ChannelFinish, finished, is_proved, out_fields
 from tinyc.kernels.stream import matrix_of
 from tinyc.kernels.tile.shape import tile_text
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame

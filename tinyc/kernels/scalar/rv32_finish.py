@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From sums to int8 on RV32IM in functions written for a layer: constants of each channel, and the instructions.
+"""From sums to int8 on RV32IM: what is proved of a layer, constants of each channel, and the instructions.
+
+In functions written for a layer:
 
     h = high word of (2^scale * sum + start) * mult,   y = clamp((h + add - 2, if h < 0 and `sign`) >> shift)
 
@@ -10,14 +12,82 @@ floor((z + n) / 2^k) for integers n.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tinyc.base.dataclass import dataclass
+from tinyc.kernel.dsp import Fields
 from tinyc.kernel.kernel import Const
+from tinyc.kernel.site import Site
+from tinyc.kernel.windows import ConvParams
+from tinyc.kernels.finish import Finish, finish_wide
 from tinyc.kernels.matrix import Matrix
-from tinyc.kernels.scalar.rv32_conv import channel_constants, scaled_finish
+from tinyc.kernels.requantize import without_add
+from tinyc.kernels.stream import matrix_of
 from tinyc.machine.riscv import RiscvAsm
+
+ISA = frozenset({"rv32m"})
+PROVED = "a requantization that is proved"
+# log2 of the factor on sums before they are scaled; a larger one is more exact. The first is that of rv32_blocks.py.
+_SCALES = (11, 10, 6, 3)
+
+
+def scaled_finish(matrix: Matrix) -> tuple[Finish, int] | None:
+    """(how sums times 2^scale are requantized, scale), with one scale for all channels; None if none is proved."""
+    best: tuple[Finish, int] | None = None
+    for scale in _SCALES:
+        every = np.full(len(matrix.taps), scale)
+        finish = finish_wide(matrix, scale, lambda steps, every=every: every)  # type: ignore[misc]
+        if finish is not None and (best is None or not finish.requant.sign):
+            best = finish, scale
+        if best is not None and not best[0].requant.sign:
+            break
+    return None if best is None else (_without_add(matrix, best[0]), best[1])
+
+
+def _without_add(matrix: Matrix, finish: Finish) -> Finish:
+    """The same with an instruction less, where that is proved."""
+    if finish.requant.sign:
+        return finish
+    scaling = without_add(finish.scaling, matrix.live_steps, len(matrix.p.w))
+    if scaling is None:
+        return finish
+    return replace(finish, scaling=replace(scaling, add=scaling.add * 0))  # nobody has the channels that were added
+
+
+def is_plain(finish: Finish, scale: int) -> bool:
+    """Whether a block of rv32_blocks.py takes the way to int8: the first scale, neither sign nor add."""
+    return scale == _SCALES[0] and not finish.requant.sign and not finish.scaling.add.any()
+
+
+def channel_constants(finish: Finish, bias: npt.NDArray[np.int32]) -> Const:
+    """The tc_rv32_channel_t of every output channel, whose biases these are."""
+    # The multiplier of a channel whose output is always the same is 0, so its weights may stay.
+    padded = np.pad(bias.astype(np.int64), (0, len(finish.live) - len(bias)))
+    start = finish.start_values(padded)
+    columns = (start, finish.scaling.mult, finish.scaling.add, finish.scaling.shift)
+    channels = np.stack([column[: len(bias)] for column in columns], axis=1).astype(np.int32)
+    return Const(channels, "[out_c][start, mult, add, shift]", "channels")
+
+
+def out_fields(matrix: Matrix, bias: npt.NDArray[np.int32]) -> Fields:
+    """Fields of the tc_rv32_out_t called `out`. ValueError where `scaled_finish` finds none."""
+    scaled = matrix.once(scaled_finish)
+    if scaled is None:
+        raise ValueError("no requantization is proved")
+    finish, scale = scaled
+    low, high = finish.requant.clamp or (-128, 127)
+    fields = {"out_c": len(bias), "scale": scale, "sign": int(finish.requant.sign), "y_min": low, "y_max": high}
+    fields["plain"] = int(is_plain(finish, scale))
+    channels = channel_constants(finish, bias)
+    return {"out.channels": channels, **{f"out.{name}": value for name, value in fields.items()}}
+
+
+def is_proved(site: Site, p: ConvParams) -> bool:
+    """Whether there is a requantization."""
+    return matrix_of(p).once(scaled_finish) is not None
 
 
 @dataclass(frozen=True, slots=True)

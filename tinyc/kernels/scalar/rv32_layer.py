@@ -33,8 +33,7 @@ from tinyc.kernel.site import Site
 from tinyc.kernel.windows import ConvParams, Window, row_geometry
 from tinyc.kernels.form.function import RV32, LayerFunction, described_twin
 from tinyc.kernels.scalar.loops.costs import ARMV7M_SHARE
-from tinyc.kernels.scalar.rv32_conv import ISA, PROVED
-from tinyc.kernels.scalar.rv32_finish import ChannelFinish, finished
+from tinyc.kernels.scalar.rv32_finish import ISA, PROVED, ChannelFinish, finished
 from tinyc.kernels.stream import depthwise_matrix_of
 from tinyc.machine.riscv import RiscvAsm
 

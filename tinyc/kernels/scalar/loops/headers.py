@@ -5,14 +5,12 @@ machines. They are part of a library as the files of runtime_c/ are, which inclu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import Protocol, TypeVar
 
 from tinyc.base.dataclass import dataclass
 from tinyc.kernel.counted import SCALE
 from tinyc.kernel.kernel import Once
-from tinyc.kernels.scalar.loops import columns, pairs, products
+from tinyc.kernels.scalar.loops import products
 from tinyc.kernels.scalar.loops.plain import PlainColumns, PlainPairs, PlainProducts, Statements
 from tinyc.kernels.scalar.loops.products import Products
 from tinyc.kernels.scalar.loops.rv32 import Rv32Pairs, Rv32Products
@@ -126,45 +124,6 @@ def _called(name: str, parameters: Sequence[str], calls: Sequence[str]) -> str:
 # ---- sums of products ----
 
 
-class _Core(Protocol):
-    """A core's words for a loop, and what they have written."""
-
-    @property
-    def asm(self) -> Assembly: ...
-
-
-C = TypeVar("C", bound=_Core)
-
-
-def _code(write: Callable[[C], None], core: Callable[[], C]) -> Once[Assembly]:
-    """The function that `write` writes in the words of a core."""
-
-    def code() -> Assembly:
-        words = core()
-        write(words)
-        return words.asm
-
-    return Once(code)
-
-
-def _thumb2(loop: Products) -> Once[Assembly]:
-    return _code(products.write, lambda: Thumb2Products(loop))
-
-
-def _thumb1(loop: Products, of_four: int = 0) -> Once[Assembly]:
-    return _code(products.write, lambda: Thumb1Products(loop, of_four))
-
-
-def _rv32(loop: Products, lanes: int) -> Once[Assembly]:
-    return _code(products.write, lambda: Rv32Products(loop, lanes))
-
-
-def _portable(name: str, parameters: Sequence[str], loop: Products) -> str:
-    core = PlainProducts(loop)
-    products.write(core)
-    return _plain(name, parameters, core.c)
-
-
 _X, _W, _COUNT, _SUMS = "const int32_t *x", "const int8_t *w", "int32_t count", "int32_t *sums"
 
 
@@ -175,11 +134,13 @@ def _dot() -> LoopHeader:
         """2 * count taps x [taps][X1, X2] times w [taps][8], four of the eight channels -> sums [4][P1, P2]
  * (tc_scalar.h says what they are).""",
         (
-            CoreFunction(name, THUMB2, parameters, _thumb2(products.DOT)),
-            CoreFunction("tc_scalar_dot2", THUMB1, parameters, _thumb1(products.DOT), name, len(calls)),
+            CoreFunction(name, THUMB2, parameters, Once(Thumb2Products(products.DOT).write)),
+            CoreFunction(
+                "tc_scalar_dot2", THUMB1, parameters, Once(Thumb1Products(products.DOT).write), name, len(calls)
+            ),
         ),
         {THUMB1: _called(name, parameters, calls)},
-        _portable(name, parameters, products.DOT),
+        _plain(name, parameters, PlainProducts(products.DOT).write()),
     )
 
 
@@ -188,11 +149,11 @@ def _dense() -> LoopHeader:
     return LoopHeader(
         "x [4 * count] times w [4 * count][4] -> sums [4], four outputs of a fully connected layer.",
         (
-            CoreFunction(name, THUMB2, parameters, _thumb2(products.DENSE)),
-            CoreFunction(name, THUMB1, parameters, _thumb1(products.DENSE)),
+            CoreFunction(name, THUMB2, parameters, Once(Thumb2Products(products.DENSE).write)),
+            CoreFunction(name, THUMB1, parameters, Once(Thumb1Products(products.DENSE).write)),
         ),
         {},
-        _portable(name, parameters, products.DENSE),
+        _plain(name, parameters, PlainProducts(products.DENSE).write()),
     )
 
 
@@ -203,14 +164,14 @@ def _nibbles() -> LoopHeader:
         """Taps x [taps][X1, X2] up to `end`, a multiple of 4, times w [taps / 2] -> sums [4][P1, P2] (tc_scalar.h).
  * A word of w has two taps s, t of four channels, from the top s0 s1 t0 t1 s2 s3 t2 t3.""",
         (
-            CoreFunction(name, THUMB2, parameters, _thumb2(products.NIBBLES)),
+            CoreFunction(name, THUMB2, parameters, Once(Thumb2Products(products.NIBBLES).write)),
             *(
-                CoreFunction(half, THUMB1, parameters, _thumb1(products.NIBBLES, of_four), name)
+                CoreFunction(half, THUMB1, parameters, Once(Thumb1Products(products.NIBBLES, of_four).write), name)
                 for half, of_four in zip(halves, (0, 2), strict=True)
             ),
         ),
         {THUMB1: _called(name, parameters, [f"{halves[0]}(x, w, end, sums)", f"{halves[1]}(x, w, end, sums + 4)"])},
-        _portable(name, parameters, products.NIBBLES),
+        _plain(name, parameters, PlainProducts(products.NIBBLES).write()),
     )
 
 
@@ -228,12 +189,15 @@ def _tiles(name: str, loop: Products) -> LoopHeader:
  * [product][lane][tile], which lie right behind x. bytes: of a product in x, {loop.tap_bytes} for each channel, whose
  * number is a multiple of 4. With eight lanes the weights of the last four lie behind those of the first four.""",
         (
-            *(CoreFunction(own, RV32, parameters, _rv32(loop, count)) for own, count in lanes.items()),
-            CoreFunction(name, THUMB2, parameters, _thumb2(loop)),
-            CoreFunction(name, THUMB1, parameters, _thumb1(loop)),
+            *(
+                CoreFunction(own, RV32, parameters, Once(Rv32Products(loop, count).write))
+                for own, count in lanes.items()
+            ),
+            CoreFunction(name, THUMB2, parameters, Once(Thumb2Products(loop).write)),
+            CoreFunction(name, THUMB1, parameters, Once(Thumb1Products(loop).write)),
         ),
         {} if loop.narrow else {macro: _lanes(core.lanes) for macro, core in CORES.items()},
-        _portable(name, parameters, loop) + ("" if loop.narrow else f"\n\n{_lanes(4)}"),
+        _plain(name, parameters, PlainProducts(loop).write()) + ("" if loop.narrow else f"\n\n{_lanes(4)}"),
     )
 
 
@@ -245,19 +209,16 @@ def _pairs() -> LoopHeader:
     functions, calls, plain = list[CoreFunction](), dict[str, list[str]](), list[str]()
     for segment in (2, 4):
         name, two, one = f"tc_scalar_pairs_{segment}", f"tc_scalar_pairs_two{segment}", f"tc_scalar_pairs_one{segment}"
-        core = PlainPairs(segment)
-        pairs.write(core)
-        rv32 = _code(pairs.write, partial(Rv32Pairs, segment))
-        thumb2 = _code(pairs.write, partial(Thumb2Pairs, segment))
-        thumb1 = _code(pairs.write, partial(Thumb1Pairs, segment))
-        functions.append(CoreFunction(name, RV32, parameters, rv32))
         calls_of_two = [_of_eight(two, lane) for lane in range(0, 8, 2)]
-        functions.append(CoreFunction(two, THUMB2, parameters, thumb2, name, len(calls_of_two)))
-        functions.append(CoreFunction(two, THUMB1, parameters, thumb1, name, len(calls_of_two)))
+        functions += (
+            CoreFunction(name, RV32, parameters, Once(Rv32Pairs(segment).write)),
+            CoreFunction(two, THUMB2, parameters, Once(Thumb2Pairs(segment).write), name, len(calls_of_two)),
+            CoreFunction(two, THUMB1, parameters, Once(Thumb1Pairs(segment).write), name, len(calls_of_two)),
+        )
         by_two = _called(name, parameters, calls_of_two)
         for macro in (THUMB2, THUMB1):
             calls.setdefault(macro, []).append(by_two)
-        plain.append(_plain(one, parameters, core.c))
+        plain.append(_plain(one, parameters, PlainPairs(segment).write()))
         plain.append(_called(name, parameters, [_of_eight(one, lane) for lane in range(8)]))
     return LoopHeader(
         """x [segment][start, factors] times w [2][words][4] -> acc [8], for segments of 2 and of 4 words
@@ -282,13 +243,9 @@ def _columns() -> LoopHeader:
     functions, plain = list[CoreFunction](), list[str]()
     for stride in (1, 2):
         name = f"tc_scalar_dw3x3_{stride}"
-        core = PlainColumns(stride)
-        columns.write(core)
-        thumb2 = _code(columns.write, partial(Thumb2Columns, stride))
-        functions.append(CoreFunction(name, THUMB2, parameters, thumb2))
-        thumb1 = _code(columns.write, partial(Thumb1Columns, stride))
-        functions.append(CoreFunction(name, THUMB1, parameters, thumb1))
-        plain.append(_plain(name, parameters, core.c))
+        functions.append(CoreFunction(name, THUMB2, parameters, Once(Thumb2Columns(stride).write)))
+        functions.append(CoreFunction(name, THUMB1, parameters, Once(Thumb1Columns(stride).write)))
+        plain.append(_plain(name, parameters, PlainColumns(stride).write()))
     return LoopHeader(
         """n pixels of a channel of a 3x3 depthwise convolution with w [3][3], stride 1 or 2: columns of three
  * pixels -> sums at `columns`. A column has row 0 in bits 0-7, row 1 in bits 8-15, row 2 in bits 24-31.

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tinyc.kernels.scalar.loops.pairs import WORD_BYTES
-from tinyc.kernels.scalar.loops.products import Products
+from tinyc.kernels.scalar.loops.pairs import WORD_BYTES, PairsCore
+from tinyc.kernels.scalar.loops.products import Products, ProductsCore
 from tinyc.machine.riscv import SAVED, RiscvAsm, RiscvFrame
 
 _X, _W, _BYTES, _TO = "a0", "a1", "a2", "a3"
@@ -16,9 +16,11 @@ _END, _STOP, _PRODUCT = "a5", "a6", "a7"  # of x, of the product
 _INPUTS, _WEIGHT = ("t0", "t1"), "t2"
 
 
-class Rv32Products:
+class Rv32Products(ProductsCore[RiscvAsm]):
     """The words of `products.py`, of `many`. a0 x, a1 and with eight lanes a4 weights, a2 bytes of a product in x, a3
     where the sums go."""
+
+    begins = True
 
     def __init__(self, loop: Products, lanes: int) -> None:
         self.loop, self.asm, self.lanes = loop, RiscvAsm(), lanes
@@ -26,14 +28,6 @@ class Rv32Products:
         free = ["a4"] * (lanes == 4) + [f"t{i}" for i in range(3, 7)] + [f"s{i}" for i in range(12)]
         self._sums = free[: lanes * loop.inputs]
         self._saved = [name for name in self._sums if name in SAVED]
-
-    @property
-    def batches(self) -> tuple[tuple[int, ...], ...]:
-        return tuple((lane,) for lane in range(self.lanes))
-
-    @property
-    def begins(self) -> bool:
-        return True
 
     def enter(self) -> None:
         asm, loop = self.asm, self.loop
@@ -92,7 +86,7 @@ class Rv32Products:
         self.asm.restore()
 
 
-class Rv32Pairs:
+class Rv32Pairs(PairsCore[RiscvAsm]):
     """The words of `pairs.py`. a0 x, a1 and a2 weights, a3 where the accumulators go, a4 end of the first weights, a5 a
     mask, a6 and a7 halves of a word, t0 a segment's sum, t1 its start."""
 

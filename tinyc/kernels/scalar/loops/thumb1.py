@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tinyc.kernels.scalar.loops.columns import WORD
-from tinyc.kernels.scalar.loops.pairs import WORD_BYTES
-from tinyc.kernels.scalar.loops.products import Products
+from tinyc.kernels.scalar.loops.columns import WORD, ColumnsCore
+from tinyc.kernels.scalar.loops.pairs import WORD_BYTES, PairsCore
+from tinyc.kernels.scalar.loops.products import Products, ProductsCore
 from tinyc.machine.cores import CORES
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm
@@ -41,27 +41,19 @@ def restore(asm: Asm) -> None:
         asm.op("mov", high, low)
 
 
-class Thumb1Products:
+class Thumb1Products(ProductsCore[Asm]):
     """The words of `products.py`. r0 x, r1 weights, r2 turns or bytes of x or its end, r3 where the sums go. of_four:
     which of the four channels of a word of int4 weights are first."""
 
     def __init__(self, loop: Products, of_four: int = 0) -> None:
         self.loop, self.asm, self._of_four = loop, assembler(), of_four
-        self.lanes = 4 // loop.inputs
+        self.lanes, self.begins = 4 // loop.inputs, loop.many
         self._frame = Frame(("sums", "end"))
         self._inputs = ("r2", "r3") if loop.inputs == 2 else ("r1",)
         self._weight = "r4" if loop.inputs == 2 else "r2"
         self._distances = LOW if loop.inputs == 1 else ("r6", "r7")
         self._words = "r7" if loop.weight == "s4" else "r1"  # where weights are loaded from, if not from x on
         self._left = 0  # int4 weights in the word
-
-    @property
-    def batches(self) -> tuple[tuple[int, ...], ...]:
-        return tuple((lane,) for lane in range(self.lanes))
-
-    @property
-    def begins(self) -> bool:
-        return self.loop.many
 
     @property
     def _from_x(self) -> bool:
@@ -96,9 +88,6 @@ class Thumb1Products:
 
     @contextmanager
     def products(self) -> Iterator[None]:
-        if not self.loop.many:
-            yield
-            return
         with self.asm.loop("product", "product", aligned=False):
             self.asm.op("mov", "r4", "lr")
             self.asm.op("adds", "r4", "r4", _X)
@@ -196,7 +185,7 @@ class Thumb1Products:
         self.asm.restore("{r4-r7, lr}")
 
 
-class Thumb1Pairs:
+class Thumb1Pairs(PairsCore[Asm]):
     """The words of `pairs.py`. r0 x, r1 weights, r2 and r3 factors, r4 and r5 halves of a word, r6 a mask; r7 a
     segment's start, and the sum of the first lane."""
 
@@ -266,7 +255,7 @@ class Thumb1Pairs:
         asm.restore("{r4-r7, lr}")
 
 
-class Thumb1Columns:
+class Thumb1Columns(ColumnsCore[Asm]):
     """The words of `columns.py`. r0 columns, r1 weights and then a column, r2 a pixel, r3 a product; weights are on the
     stack, but for the last two in r12 and lr."""
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tinyc.kernels.scalar.loops.columns import WORD
-from tinyc.kernels.scalar.loops.pairs import WORD_BYTES
-from tinyc.kernels.scalar.loops.products import Products
+from tinyc.kernels.scalar.loops.columns import WORD, ColumnsCore
+from tinyc.kernels.scalar.loops.pairs import WORD_BYTES, PairsCore
+from tinyc.kernels.scalar.loops.products import Products, ProductsCore
 from tinyc.machine.cores import CORES
 from tinyc.machine.frame import Frame
 from tinyc.machine.thumb import Asm
 
-LANES = 4
 _X, _W, _COUNT, _TO = "r0", "r1", "r2", "r3"
 _PLACES = ((28, 24, 12, 8), (20, 16, 4, 0))  # bits of a word from which on it holds the weights of two taps
 
@@ -30,12 +29,12 @@ def _clear(asm: Asm, registers: Sequence[str]) -> None:
         asm.op("mov", register, registers[0])
 
 
-class Thumb2Products:
+class Thumb2Products(ProductsCore[Asm]):
     """The words of `products.py`. r0 x, r1 weights, r2 turns, r3 where the sums go."""
 
     def __init__(self, loop: Products) -> None:
-        self.loop, self.asm = loop, assembler()
-        self._sums = [f"r{4 + i}" for i in range(LANES * loop.inputs)]
+        self.loop, self.asm, self.begins = loop, assembler(), loop.many
+        self._sums = [f"r{4 + i}" for i in range(self.lanes * loop.inputs)]
         self._frame = Frame(("turns", "sums", "end"))
         # Words that belong to one tap: there is room for those of four.
         self._one = loop.inputs == 1
@@ -45,11 +44,7 @@ class Thumb2Products:
     @property
     def batches(self) -> tuple[tuple[int, ...], ...]:
         size = len(self._weights)
-        return tuple(tuple(range(first, first + size)) for first in range(0, LANES, size))
-
-    @property
-    def begins(self) -> bool:
-        return self.loop.many
+        return tuple(tuple(range(first, first + size)) for first in range(0, self.lanes, size))
 
     def enter(self) -> None:
         asm, loop = self.asm, self.loop
@@ -65,9 +60,6 @@ class Thumb2Products:
 
     @contextmanager
     def products(self) -> Iterator[None]:
-        if not self.loop.many:
-            yield
-            return
         with self.asm.loop("product", "product"):
             yield
             self.asm.until_equal(_X, "r12", "product")
@@ -121,9 +113,6 @@ class Thumb2Products:
         else:
             self.asm.op("mla", total, weight, factor, total)
 
-    def step(self) -> None:
-        pass
-
     def store(self) -> None:
         asm = self.asm
         sums = f"{{{self._sums[0]}-{self._sums[-1]}}}"
@@ -141,7 +130,7 @@ class Thumb2Products:
         self.asm.restore("{r4-r11, lr}")
 
 
-class Thumb2Pairs:
+class Thumb2Pairs(PairsCore[Asm]):
     """The words of `pairs.py`. r0 x, r1 weights, r2 their words and then their end, r3 a mask, r4 a segment's start;
     the last lane's sum takes its place."""
 
@@ -165,9 +154,6 @@ class Thumb2Pairs:
         with self.asm.loop("segment", "segment"):
             yield
             self.asm.until_equal(_W, "r2", "segment", "bne")
-
-    def start(self) -> None:
-        pass  # comes with the first factors
 
     def factors(self, words: Sequence[int]) -> None:
         first = ("r4",) if words[0] == 0 else ()
@@ -194,7 +180,7 @@ class Thumb2Pairs:
         self.asm.restore("{r4-r11, lr}")
 
 
-class Thumb2Columns:
+class Thumb2Columns(ColumnsCore[Asm]):
     """The words of `columns.py`. r0 columns, r1 weights and then a pixel, r2 pixels of the row; the nine weights stay
     in r2-r10."""
 
