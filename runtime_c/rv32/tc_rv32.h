@@ -106,18 +106,18 @@ static TC_UNUSED void tc_rv32_add(const int32_t *p, int32_t count, int32_t *acc)
     }
 }
 
-static TC_UNUSED void tc_rv32_gather(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                     int32_t taps, int32_t *to)
+static TC_UNUSED void tc_rv32_gather(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox,
+                                     int32_t n, int32_t taps, int32_t *to)
 {
-    tc_scalar_gather(p, x, ox, n, taps, to, 2, 1);
+    tc_scalar_gather_by(p, x, ox, n, taps, to, 2, 1);
 }
 
 /* The same of n <= 6 pixels, the words of the second three beside those of the first. */
 static TC_UNUSED void tc_rv32_gather6(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox,
                                       int32_t n, int32_t taps, int32_t *to)
 {
-    tc_scalar_gather(p, x, ox, n < 3 ? n : 3, taps, to, 4, 1);
-    tc_scalar_gather(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4, 1);
+    tc_scalar_gather_by(p, x, ox, n < 3 ? n : 3, taps, to, 4, 1);
+    tc_scalar_gather_by(p, x, ox + 3, n < 3 ? 0 : n - 3, taps, to + 2, 4, 1);
 }
 
 #if !TC_RV32_ASM

@@ -93,7 +93,7 @@ static TC_UNUSED void tc_conv2d_s8_scalar(const tc_conv2d_s8_scalar_t *p, const 
 
     for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
         const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
-        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed, 2, 0);
+        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed);
         tc_conv2d_s8_scalar_pixels(p, packed, n, y);
     }
 }
@@ -136,7 +136,7 @@ static TC_UNUSED void tc_conv2d_s8_offset_scalar(const tc_conv2d_s8_scalar_t *p,
 
     for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * p->out.out_c) {
         const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
-        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed, 2, 0);
+        tc_scalar_gather(&p->window, x, ox, n, p->taps, packed);
         tc_scalar_offset_sums(packed, p->taps, p->segment, offset, packed + 2 * p->taps);
         tc_conv2d_s8_scalar_by(p, packed, n, y, 1);
     }

@@ -28,7 +28,7 @@ static TC_UNUSED void tc_conv2d_s8_w4_scalar(const tc_conv2d_s8_w4_scalar_t *p, 
     for (int32_t ox = 0; ox < out_w; ox += 3, y += 3 * out_c) {
         const int32_t n = out_w - ox < 3 ? out_w - ox : 3;
         const int32_t *w = p->nibbles;
-        tc_scalar_gather(&layer->window, x, ox, n, layer->taps, packed, 2, 0);
+        tc_scalar_gather(&layer->window, x, ox, n, layer->taps, packed);
         for (int32_t o = 0; o < out_c; o += 4, w += layer->taps >> 1) {
             int32_t sums[8];
             tc_scalar_nibbles4(packed, w, end, sums);

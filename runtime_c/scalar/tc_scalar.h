@@ -261,10 +261,12 @@ TC_INLINE void tc_scalar_pack_one(const int8_t *a, const int8_t *b, const int8_t
 static inline int32_t *tc_scalar_pack(const int8_t *a, const int8_t *b, const int8_t *c, int32_t n,
                                       int32_t *to)
 {
-    for (int32_t i = 0; i < n; i++) {
-        tc_scalar_pack_one(a, b, c, i, to, 2);
+    for (int32_t i = 0; i < n; i++, to += 2) {
+        const uint32_t third = (uint32_t)c[i];
+        to[0] = (int32_t)((uint32_t)a[i] + (third << 10));
+        to[1] = (int32_t)((uint32_t)b[i] + (third << 21));
     }
-    return to + 2 * n;
+    return to;
 }
 
 /* The same four at a time, a pixel's words `step` apart, which is a literal. */
@@ -284,25 +286,25 @@ TC_INLINE int32_t *tc_scalar_pack_fours(const int8_t *a, const int8_t *b, const 
     return to;
 }
 
-/* The taps of n <= 3 pixels from ox on, then zeros up to `taps`. step: words from a tap to the next, of which
- * others than 2 are packed four at a time, as those of `fours` are; both are literals. */
-TC_INLINE void tc_scalar_gather(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
-                                int32_t taps, int32_t *to, int32_t step, int32_t fours)
+/* The taps of n <= 3 pixels from ox on, then zeros up to `taps`. step: words from a tap to the next; fours:
+ * whether four are packed at a time. Both are literals. */
+TC_INLINE void tc_scalar_gather_by(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox, int32_t n,
+                                   int32_t taps, int32_t *to, int32_t step, int32_t fours)
 {
     int32_t *const end = to + step * taps;
     const int32_t first = ox * p->stride_w - p->pad_left, ahead = p->stride_w * p->in_c;
     const int32_t inside = n == 3 && first >= 0 && first + 2 * p->stride_w + p->k_w <= p->in_w;
 
     for (int32_t ky = 0; ky < p->k_h; ky++) {
-        const int8_t *from[3];
         if (inside && p->dilation_w == 1) {
-            const int8_t *const at = x[ky] + first * p->in_c;
+            const int8_t *const from = x[ky] + first * p->in_c;
             const int32_t count = p->k_w * p->in_c;
-            to = fours ? tc_scalar_pack_fours(at, at + ahead, at + 2 * ahead, count, to, step)
-                : tc_scalar_pack(at, at + ahead, at + 2 * ahead, count, to);
+            to = fours ? tc_scalar_pack_fours(from, from + ahead, from + 2 * ahead, count, to, step)
+                : tc_scalar_pack(from, from + ahead, from + 2 * ahead, count, to);
             continue;
         }
         for (int32_t kx = 0; kx < p->k_w; kx++) {
+            const int8_t *from[3];
             int32_t ix = first + kx * p->dilation_w;
             for (int32_t i = 0; i < 3; i++, ix += p->stride_w) {
                 from[i] = i < n && ix >= 0 && ix < p->in_w ? x[ky] + ix * p->in_c : p->pad;
@@ -314,6 +316,12 @@ TC_INLINE void tc_scalar_gather(const tc_scalar_window_t *p, const int8_t *const
     for (; to < end; to += step) {
         to[0] = to[1] = 0;
     }
+}
+
+static inline void tc_scalar_gather(const tc_scalar_window_t *p, const int8_t *const *x, int32_t ox,
+                                    int32_t n, int32_t taps, int32_t *to)
+{
+    tc_scalar_gather_by(p, x, ox, n, taps, to, 2, 0);
 }
 
 #endif

@@ -70,6 +70,22 @@ static inline void tc_scalar_strided_place(const tc_scalar_strided_t *p, const i
     }
 }
 
+/* The same of all places of the tiles whose windows begin at (top, left)[3]. */
+static inline void tc_scalar_strided_gather(const tc_scalar_strided_t *p, const int8_t *x, const int32_t *top,
+                                            const int32_t *left, int32_t *to)
+{
+    for (int32_t place = 0; place < 25; place++) {
+        const int32_t i = place / 5, j = place % 5;
+        const int8_t *from[3];
+        for (int32_t k = 0; k < 3; k++) {
+            const int32_t iy = top[k] + i, ix = left[k] + j;
+            const int inside = iy >= 0 && iy < p->in_h && ix >= 0 && ix < p->in_w;
+            from[k] = inside ? x + (iy * p->in_w + ix) * p->in_c : p->pad;
+        }
+        tc_scalar_strided_place(p, from, place, to);
+    }
+}
+
 /* sums [segment][product][lane][P1, P2] of the channels from o on -> y [output of the tile][tile], where not
  * NULL, channel o and on; finish, clamp: literals. */
 TC_INLINE void tc_scalar_strided_store(const tc_scalar_out_t *p, const int32_t *sums, int32_t segments,
@@ -148,26 +164,58 @@ TC_INLINE void tc_scalar_strided_outputs(const tc_scalar_strided_t *p, int32_t *
     }
 }
 
-/* Three tiles after the other, along rows, then down. The image x and y, or rows of both: the others are NULL,
- * literals. */
-TC_INLINE void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t *x, const int8_t *const *in,
-                                     int8_t *y, int8_t *const *out, int32_t *pixels)
+/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. */
+static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x,
+                                                       int8_t *y, void *scratch)
 {
-    const int32_t tiles = ((p->out_h + 1) >> 1) * ((p->out_w + 1) >> 1), out_c = p->out.out_c;
+    const int32_t across = (p->out_w + 1) >> 1, tiles = ((p->out_h + 1) >> 1) * across, out_c = p->out.out_c;
+    int32_t *const pixels = (int32_t *)scratch;
 
     for (int32_t tile = 0, ox = 0, oy = 0; tile < tiles; tile += 3) {
         int32_t top[3], left[3];
         int8_t *to[12];
         for (int32_t k = 0; k < 3; k++) {
-            const int inside = oy < p->out_h;
-            top[k] = in ? (inside ? 2 * oy : 0) : 2 * oy - p->pad_top;
-            left[k] = !in || inside ? 2 * ox - p->pad_left : p->in_w;
+            const int32_t row = oy, column = ox;
+            top[k] = 2 * row - p->pad_top;
+            left[k] = 2 * column - p->pad_left;
             for (int32_t i = 0; i < 4; i++) {
-                const int32_t at_y = oy + (i >> 1), at_x = ox + (i & 1);
-                to[3 * i + k] = 0;
-                if (at_x < p->out_w && (out ? inside : at_y < p->out_h)) {
-                    to[3 * i + k] = out ? out[at_y] + at_x * out_c : y + (at_y * p->out_w + at_x) * out_c;
-                }
+                const int32_t at_y = row + (i >> 1), at_x = column + (i & 1);
+                to[3 * i + k] = at_y < p->out_h && at_x < p->out_w ? y + (at_y * p->out_w + at_x) * out_c : 0;
+            }
+            ox += 2;
+            if (ox >= p->out_w) {
+                ox = 0;
+                oy += 2;
+            }
+        }
+        tc_scalar_strided_gather(p, x, top, left, pixels);
+        tc_scalar_strided_outputs(p, pixels, to);
+    }
+}
+
+/* Two or four rows, from row pointers.
+ *
+ * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer
+ * the last is left there (four rows: where out_w is more than 4). p: of the layer, with that out_h; in_h and
+ * pad_top count for nothing. Tiles go along the rows, then down.
+ */
+static TC_UNUSED void tc_scalar_strided_rows(const tc_scalar_strided_t *p, const int8_t *const *x,
+                                             int8_t *const *y, void *scratch)
+{
+    const int32_t tiles = (p->out_h >> 1) * ((p->out_w + 1) >> 1), out_c = p->out.out_c;
+    int32_t *const pixels = (int32_t *)scratch;
+
+    for (int32_t tile = 0, ox = 0, oy = 0; tile < tiles; tile += 3) {
+        const int8_t *const *rows[3];
+        int32_t left[3];
+        int8_t *to[12];
+        for (int32_t k = 0; k < 3; k++) {
+            const int inside = oy < p->out_h;
+            rows[k] = x + (inside ? 2 * oy : 0);
+            left[k] = inside ? 2 * ox - p->pad_left : p->in_w;
+            for (int32_t i = 0; i < 4; i++) {
+                const int32_t at_x = ox + (i & 1);
+                to[3 * i + k] = inside && at_x < p->out_w ? y[oy + (i >> 1)] + at_x * out_c : 0;
             }
             ox += 2;
             if (ox >= p->out_w) {
@@ -178,33 +226,13 @@ TC_INLINE void tc_scalar_strided_run(const tc_scalar_strided_t *p, const int8_t 
         for (int32_t place = 0; place < 25; place++) {
             const int8_t *from[3];
             for (int32_t k = 0; k < 3; k++) {
-                const int32_t iy = top[k] + place / 5, ix = left[k] + place % 5;
-                const int inside = ix >= 0 && ix < p->in_w && (in || (iy >= 0 && iy < p->in_h));
-                from[k] = !inside ? p->pad : in ? in[iy] + ix * p->in_c : x + (iy * p->in_w + ix) * p->in_c;
+                const int32_t ix = left[k] + place % 5;
+                from[k] = ix >= 0 && ix < p->in_w ? rows[k][place / 5] + ix * p->in_c : p->pad;
             }
             tc_scalar_strided_place(p, from, place, pixels);
         }
         tc_scalar_strided_outputs(p, pixels, to);
     }
-}
-
-/* x [in_h][in_w][in_c] -> y [out_h][out_w][out_c]. */
-static TC_UNUSED void tc_conv2d_3x3s2_s8_tiles2_scalar(const tc_scalar_strided_t *p, const int8_t *x,
-                                                       int8_t *y, void *scratch)
-{
-    tc_scalar_strided_run(p, x, 0, y, 0, (int32_t *)scratch);
-}
-
-/* Two or four rows, from row pointers.
- *
- * x: 2 * out_h + 1 rows s8 [in_w][in_c], y: out_h rows [out_w][out_c], out_h 2 or 4; of rows with one pointer
- * the last is left there (four rows: where out_w is more than 4). p: of the layer, with that out_h; in_h and
- * pad_top count for nothing.
- */
-static TC_UNUSED void tc_scalar_strided_rows(const tc_scalar_strided_t *p, const int8_t *const *x,
-                                             int8_t *const *y, void *scratch)
-{
-    tc_scalar_strided_run(p, 0, x, 0, y, (int32_t *)scratch);
 }
 
 #endif

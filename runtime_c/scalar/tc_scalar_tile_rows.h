@@ -53,7 +53,7 @@ typedef struct {
         const tc_scalar_out_t *p, int32_t *sums, int32_t o, int32_t lanes, int8_t *const *y, int32_t at,     \
             int32_t wide)                                                                                    \
     {                                                                              \
-        const tc_scalar_tiles_place_t place = {y, 0, at, 0};                       \
+        const tc_scalar_tiles_place_t place = {1, y, 0, at, 0};                    \
         tc_scalar_tiles_store(mv, mh, 2 * TC_SCALAR_LANES_OF(most), p, sums, o, lanes, place, mv, wide,      \
                               finish, clamp);                                      \
     }

@@ -59,8 +59,8 @@ TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
     }
 }
 
-/* One column of `count` channels, from mv + 2 rows -> to [channel][row], `columns`
- * halves apart; mv: a literal. */
+/* One column of `count` channels, from mv + 2 rows -> to [channel][row], `columns` halves apart; mv: a literal.
+ * */
 TC_INLINE void tc_scalar_tiles_column(int32_t mv, const int8_t *const *x, int32_t count, int32_t columns,
                                       int16_t *to)
 {
@@ -174,8 +174,10 @@ TC_INLINE int8_t tc_scalar_tiles_scaled(int32_t mv, int32_t mh, const tc_scalar_
     return tc_scalar_tiles_output(2, p, channel, sum * 2863311531u, raised, finish, clamp);
 }
 
-/* Where outputs of a tile go: to column `at` of rows, or without these to y and on, `row` bytes apart. */
+/* Where outputs of a tile go: to byte `at` of rows, a literal says whether, or to y and on, `row` bytes
+ * apart. */
 typedef struct {
+    int32_t by_rows;
     int8_t *const *rows, *y;
     int32_t at, row;
 } tc_scalar_tiles_place_t;
@@ -202,7 +204,7 @@ TC_INLINE void tc_scalar_tiles_store(int32_t mv, int32_t mh, int32_t apart, cons
         }
         for (int32_t a = 0; a < high; a++) {
             const int32_t raised = mv == 4 && a < 2 ? 2 - a : 0;
-            int8_t *const to = (place.rows ? place.rows[a] + place.at : place.y + a * place.row) + o;
+            int8_t *const to = (place.by_rows ? place.rows[a] + place.at : place.y + a * place.row) + o;
             uint32_t sum[4];
             tc_scalar_tiles_sums(mh, rows + a * nh, 1, sum, 1);
             to[0] = tc_scalar_tiles_scaled(mv, mh, p, channel, sum[0], raised + (mh == 4 ? 2 : 0), finish,
@@ -223,7 +225,7 @@ TC_INLINE void tc_scalar_tiles_store(int32_t mv, int32_t mh, int32_t apart, cons
                                                      int32_t lanes, int8_t *y, int32_t row, int32_t high,    \
                                                      int32_t wide)                                           \
     {                                                                              \
-        const tc_scalar_tiles_place_t place = {0, y, 0, row};                      \
+        const tc_scalar_tiles_place_t place = {0, 0, y, 0, row};                   \
         tc_scalar_tiles_store(m, m, 2 * TC_SCALAR_TILE_LANES, p, sums, o, lanes, place, high, wide, finish,  \
                               clamp);                                              \
     }
