@@ -11,10 +11,11 @@ import pytest
 
 from tinyc.cli.app import COMMANDS, load_command
 
-OWN = {"tinyc", "tinyc.cli", "tinyc.cli.app", "tinyc.cli.main"}
+OWN = {"tinyc", "tinyc.cli", "tinyc.cli.app", "tinyc.cli.main", "tinyc.cli.parameters"}
 PAGE = {"tinyc.base", "tinyc.base.dataclass", "tinyc.base.errors", "tinyc.base.escape", "tinyc.cli.usage"}
 PAGE |= {"tinyc.cli.listing", "tinyc.cli.output"}  # what lays out a page of help, and an error
 HEAVY = {"numpy", "onnx", "onnxruntime", "tflite", "google", "jinja2", "unicorn", "capstone", "elftools", "serial"}
+HEAVY |= {"pydantic"}  # by which typer converts words that are not what they stand for
 SHOW = "import atexit, json, sys\natexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
 
 
@@ -32,6 +33,16 @@ def test_importing_the_package_imports_nothing_large() -> None:
     ran = subprocess.run([sys.executable, "-c", SHOW + "import tinyc"], capture_output=True, text=True, check=True)
     modules = set(json.loads(ran.stderr.splitlines()[-1]))
     assert not {name.split(".", maxsplit=1)[0] for name in modules} & HEAVY
+
+
+def test_a_command_imports_no_converters_of_words() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SHOW + "from tinyc.cli.main import main\nmain()\n", "boards", "cortex-m4"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not set(json.loads(ran.stderr.splitlines()[-1])) & HEAVY
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tinyc import __version__
+from tinyc.cli.parameters import words_as_they_are
 
 USAGE = 2  # the exit code of a wrong word on the command line
 INTERRUPTED = 130
@@ -65,6 +66,9 @@ class _NoSuchCommandError(Exception):
 
 class _Commands(TyperGroup):
     """Lists names and sentences; only the command that is called, or asked for its options, is imported."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return words_as_they_are(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:

@@ -19,6 +19,7 @@ from tinyc.base.output_folder import REPORT_FILE
 from tinyc.cli.listing import TIE, wrapped
 from tinyc.cli.options import questions
 from tinyc.cli.output import Color, Output, plural
+from tinyc.cli.parameters import words_as_they_are
 from tinyc.cli.settings import FILE, check_same, is_build, model_of, of_build, settings_beside
 from tinyc.options.option import Question
 from tinyc.verify.report_file import read_report
@@ -35,6 +36,9 @@ _TYPES = {int: "N", float: "X", Path: "PATH"}
 
 class TinycCommand(TyperCommand):
     """`-h` shows the options that most calls use, `--help-all` all of them, `--json-schema` what `--json` prints."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return words_as_they_are(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options of `tinyc.toml` beside the model, or of the build that stands for it, as defaults."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tinyc.base.dataclass import dataclass
@@ -209,17 +209,19 @@ class CortexM7:
         every = [_facts(op) for op in ops]
         return max(-(-sum([facts[2] for facts in every]) // 2), sum([facts[5] for facts in every]))
 
-    def lag(self, first: Decoded, second: Decoded) -> int:
+    @property
+    def lag(self) -> Callable[[Decoded, Decoded], int]:
         """Cycles from the beginning of an instruction to that of a later one, as far as they share registers."""
-        return _lag(first, second)
+        return _lag
 
     def pairing(self, op: Decoded) -> int:
         """A number that says with which others it begins: instructions of one number do so with the same."""
         return _facts(op)[3]
 
-    def pairs(self, older: int, younger: int) -> bool:
+    @property
+    def pairs(self) -> Callable[[int, int], bool]:
         """Whether instructions of these `pairing` may begin in one cycle, as far as they share no registers."""
-        return _pairs(older, younger)
+        return _pairs
 
 
 SEEN = 8  # instructions whose results may not be there yet: two in each of the cycles that a result takes

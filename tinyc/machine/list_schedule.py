@@ -92,27 +92,30 @@ def dependences(ops: Sequence[Decoded], core: Pipeline, memory: Addresses) -> Be
     """What has to come behind each instruction of a piece, and how many cycles later at least; what follows from others
     may be left out."""
     waits: Behind = [{} for _ in ops]
-    writer: dict[str, int] = {}
-    readers: defaultdict[str, list[int]] = defaultdict(list)
+    writer: dict[str, tuple[dict[int, int], Decoded]] = {}  # of each register: what waits for it, and the instruction
+    readers: defaultdict[str, list[dict[int, int]]] = defaultdict(list)  # ...: what waits for each of them
     accesses = _Accesses(memory)
-    through, lag = accesses.through, core.lag
+    through, lag, written_by = accesses.through, core.lag, writer.get
     for number, op in enumerate(ops):
+        own = waits[number]
+        for register in op.touched:
+            first = written_by(register)
+            if first is not None and number not in first[0]:
+                first[0][number] = lag(first[1], op)
         reads, writes = op.reads, op.writes
-        for first in {writer[register] for register in op.touched if register in writer}:
-            waits[first][number] = lag(ops[first], op)
-        if op.row.flags or op.row.carries or op.leaves:
+        if op.takes_flags:
             reads, writes = _with_flags(op)
             if FLAGS in writer:
-                waits[writer[FLAGS]][number] = max(waits[writer[FLAGS]].get(number, 0), 1)
+                later = writer[FLAGS][0]
+                later[number] = max(later.get(number, 0), 1)
         for register in writes:
-            if register in readers:
-                for reader in readers.pop(register):
-                    waits[reader].setdefault(number, 0)
-            writer[register] = number
+            for later in readers.pop(register, ()):
+                later.setdefault(number, 0)
+            writer[register] = own, op
             if register in through:
                 accesses.written(register)
         for register in reads:
-            readers[register].append(number)
+            readers[register].append(own)
         if op.is_memory and not memory.is_constant(op):
             for access, cycles in accesses.add(number, op):
                 if waits[access].get(number, -1) < cycles:

@@ -32,13 +32,16 @@ class Decoded:
     stays: bool = field(init=False)  # nothing is moved over it
     is_memory: bool = field(init=False)
     touched: frozenset[str] = field(init=False)  # what is read or written
+    takes_flags: bool = field(init=False)  # it sets or reads the flags, or may go elsewhere by them
 
     def __post_init__(self) -> None:  # asked for millions of times
-        object.__setattr__(self, "leaves", self.kind in BRANCHES or "pc" in self.writes)
+        leaves = self.kind in BRANCHES or "pc" in self.writes
+        object.__setattr__(self, "leaves", leaves)
         stays = self.kind in _FIXED or "sp" in self.writes or "pc" in self.writes or bool(self.instruction.condition)
         object.__setattr__(self, "stays", stays)
         object.__setattr__(self, "is_memory", self.kind in MEMORY)
         object.__setattr__(self, "touched", self.reads | self.writes)
+        object.__setattr__(self, "takes_flags", bool(self.row.flags) or self.row.carries or leaves)
 
     @property
     def conditional(self) -> bool:

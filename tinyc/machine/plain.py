@@ -5,7 +5,7 @@ labels are the assembler's local ones."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tinyc.machine.assembly import Assembly, call_frame, naked_text, string
 from tinyc.machine.instruction import Instruction
@@ -39,6 +39,7 @@ class PlainAsm(Assembly):
     ) -> None:
         super().__init__()
         self._parse, self._may_save, self._within = parse, may_save, within
+        self._counted: tuple[int, Sequence[tuple[Often, int, int]]] = 0, ()  # of how many items; and their `_sums`
 
     def op(self, name: str, *operands: str) -> None:
         """One instruction: `op("lw", "t0", "4(a0)")`."""
@@ -73,17 +74,26 @@ class PlainAsm(Assembly):
 
     def work(self, unit: str = CALL) -> Work:
         """What a call executes; with a unit, what it executes beside for each of these."""
+        if self._counted[0] != len(self._items):
+            self._counted = len(self._items), tuple(self._sums())
         by_label: dict[str, Often] = {}
         instructions = cycles = 0
+        for often, count, cost in self._counted[1]:
+            times = self._flow.of(often, by_label).get(unit, 0)
+            instructions += times * count
+            cycles += times * cost
+        return Work(instructions, cycles)
+
+    def _sums(self) -> Iterable[tuple[Often, int, int]]:
+        """(how often, instructions, cycles) of the lines that run equally often, each run once."""
+        sums: dict[int, tuple[Often, int, int]] = {}
         last: Decoded | None = None
         for item, often in zip(self._items, self._often, strict=True):
-            if not isinstance(item, Line):
-                continue
-            times = self._flow.of(often, by_label).get(unit, 0)
-            instructions += times
-            cycles += times * self._cycles(item.op, last)
-            last = item.op
-        return Work(instructions, cycles)
+            if isinstance(item, Line):
+                _, count, cycles = sums.get(id(often), (often, 0, 0))
+                sums[id(often)] = often, count + 1, cycles + self._cycles(item.op, last)
+                last = item.op
+        return sums.values()
 
     @property
     def code_bytes(self) -> int:

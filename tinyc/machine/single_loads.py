@@ -33,7 +33,8 @@ class SingleLoads:
                 self._settle(list(self._moved))
             new = self._access(line.op) if line.op.is_memory and not line.label else None
             if new is None:
-                self._settle([base for base in self._moved if base in line.op.touched])
+                if not self._moved.keys().isdisjoint(line.op.touched):
+                    self._settle([base for base in self._moved if base in line.op.touched])
                 self._lines.append(line)
             else:
                 self._lines.extend(new)

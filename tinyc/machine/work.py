@@ -119,18 +119,19 @@ class Flow:
 
     def of(self, often: Often, by_label: dict[str, Often]) -> Often:
         """The same without labels. by_label: of labels, filled on the way."""
-        runs_by_unit: Often = {}
+        sums: dict[str, int] = {}
         for unit, count in often.items():
             if not unit.startswith("@"):
-                runs_by_unit = _plus(runs_by_unit, {unit: count})
+                sums[unit] = sums.get(unit, 0) + count
                 continue
             label, _, per = unit[1:].partition("*")
             if label not in by_label:
                 by_label[label] = {}  # a jump back that no loop says how often it is taken counts for nothing
                 by_label[label] = self.of(self._jumps.get(label, {}), by_label)
             runs = _times(by_label[label], count)
-            runs_by_unit = _plus(runs_by_unit, _times(runs, per) if per else runs)
-        return runs_by_unit
+            for own, times in (_times(runs, per) if per else runs).items():
+                sums[own] = sums.get(own, 0) + times
+        return {unit: count for unit, count in sums.items() if count}
 
 
 def _unit(label: str) -> str:

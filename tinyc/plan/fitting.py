@@ -173,7 +173,8 @@ class Fittings:
             numbers = np.array([number for number, _ in fits], np.int64)
             starts = np.array([self.measured[number].start for number, _ in fits], np.int64)
             stops = [(stop, np.array(places), starts[places]) for stop, places in by_stop.items()]
-            fittings = np.unique(np.concatenate(columns)) if columns else np.zeros(0, np.int64)
+            # `np.unique` would give the same, and imports masked arrays to do so.
+            fittings = np.flatnonzero(np.bincount(np.concatenate(columns))) if columns else np.zeros(0, np.int64)
             self._within[live_bytes] = FittingGroups(numbers, columns, stops, fittings)
         return self._within[live_bytes]
 

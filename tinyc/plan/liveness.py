@@ -144,14 +144,19 @@ class Liveness:
             if with_makers:
                 index = uses.maker[name]
                 makers[start:stop] = self.starts[index] + (0 if (a := self._access(index)) is None else a.written_in)
+        facts = [
+            (uses.last[name], self.problem.is_resident(name), round_up(tensors[name].row_bytes, self.problem.unit))
+            for name in names
+        ]
         rows = [tensors[name].rows for name in names]
+        last, given, sizes = np.repeat(np.array(facts, np.int64).reshape(-1, 3).T, rows, axis=1)
         return _Rows(
             {name: slice(start, stop) for name, (start, stop) in zip(names, pairwise(ends), strict=True)},
             makers if with_makers else None,
             list(read),
-            np.repeat([uses.last[name] for name in names], rows).astype(np.int64),
-            np.repeat([self.problem.is_resident(name) for name in names], rows).astype(np.int64),
-            np.repeat([round_up(tensors[name].row_bytes, self.problem.unit) for name in names], rows).astype(np.int64),
+            last,
+            given,
+            sizes,
         )
 
     def _before(self, start: int) -> _Rows:
@@ -295,14 +300,16 @@ class Liveness:
         assert access is not None
         start, stop = min(slots.places), max(slots.places) + 1
         y, by_names = self.problem.tensors[layer.writes[0]], dict[Names, Ints]()
+        ends, there = numbers[:, None] + 1, access.tops >= 0
         for names in access.inplace if self.uses.is_inside(y.name, start, stop) else ():
             dying = [
-                (np.append(lives[name][1], -1)[access.tops] == numbers[:, None] + 1).sum(axis=1)
+                ((lives[name][1][access.tops] == ends) & there).sum(axis=1)
                 for name in names
                 if self.uses.is_inside(name, start, stop) and self.problem.tensors[name].row_bytes == y.row_bytes
             ]
             if dying:
-                by_names[names] = own - round_up(y.row_bytes, self.problem.unit) * np.max(dying, axis=0)
+                most = dying[0] if len(dying) == 1 else np.max(dying, axis=0)
+                by_names[names] = own - round_up(y.row_bytes, self.problem.unit) * most
         return by_names
 
 

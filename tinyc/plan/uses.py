@@ -25,8 +25,7 @@ class Access:
     first_read: Ints  # of each row that it reads, the first turn that reads it or a later row
     reach: Ints  # of each turn, one past the last row that it reads
     needed: Ints  # of each number of rows that it writes, how many turns make them
-    # Of each turn, the rows read in whose place those made may be; where there are none, the number after the last row.
-    tops: Ints
+    tops: Ints  # of each turn, the rows read in whose place those made may be; -1: there is none
     inplace: tuple[tuple[str, ...], ...]  # what its forms allow
 
 
@@ -85,7 +84,7 @@ def access_of(layer: Layer, tensors: Tensors) -> Access | None:
         return None
     in_rows, out_rows = tensors[layer.reads[0]].rows, tensors[layer.writes[0]].rows
     written_in, read = np.full(out_rows, walk.turns), np.full(in_rows, walk.turns)
-    tops = np.full((walk.turns, walk.rows), in_rows)
+    tops = np.full((walk.turns, walk.rows), -1)
     for turn, rows in enumerate(walk.needs):
         written = walk.output_rows(turn)
         written_in[list(written)] = turn
