@@ -20,9 +20,7 @@ from tinyc.ops.fully_connected import FullyConnected
 ONE = Padding(1, 1, 1, 1)
 CONV, FPU, RAISED_KERNEL = (f"tc_conv2d_s8_w4{kind}_asm" for kind in ("", "_fpu", "_raised"))
 DENSE = "tc_fully_connected_s8_w4_asm"
-DEPTHWISE, LEAN, ROWS, FOLDED = (
-    f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_low_scratch", "_rows", "_cut")
-)
+DEPTHWISE, LEAN, FOLDED = (f"tc_depthwise_conv2d_s8_w4_asm{suffix}" for suffix in ("", "_low_scratch", "_cut"))
 COLUMN = "tc_depthwise_conv2d_s8_w4_column_asm"
 
 
@@ -56,9 +54,9 @@ LAYERS = {
     "dilated": (conv((7, 9, 5), (4, 2, 3), Conv2D(dilation=Pair(2, 3))), (CONV,)),
     "depthwise": (
         depthwise((5, 9, 5), (3, 3), DepthwiseConv2D(pad=ONE, act=RELU), y_zero=-128),
-        (DEPTHWISE, LEAN, ROWS),
+        (DEPTHWISE, LEAN),
     ),
-    "depthwise, least": (depthwise((6, 6, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="least"), (DEPTHWISE, ROWS)),
+    "depthwise, least": (depthwise((6, 6, 8), (3, 3), DepthwiseConv2D(pad=ONE), weights="least"), (DEPTHWISE,)),
     "depthwise, stride 2": (depthwise((8, 7, 7), (3, 3), DepthwiseConv2D(Pair(2, 2), ONE), x_zero=127), (DEPTHWISE,)),
     "depthwise, column": (depthwise((17, 1, 4), (7, 1), DepthwiseConv2D(pad=Padding(3, 0, 3, 0))), (DEPTHWISE, COLUMN)),
     "depthwise, 5x1 unpadded": (depthwise((20, 1, 6), (5, 1), weights="least"), (DEPTHWISE, FOLDED)),
@@ -68,7 +66,7 @@ LAYERS = {
         depthwise((9, 3, 9), (4, 1), DepthwiseConv2D(Pair(2, 1), act=RELU), y_zero=-128, weights="least"),
         (COLUMN,),
     ),
-    "depthwise, 5x5": (depthwise((7, 9, 6), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2))), (DEPTHWISE, ROWS)),
+    "depthwise, 5x5": (depthwise((7, 9, 6), (5, 5), DepthwiseConv2D(pad=Padding(2, 2, 2, 2))), (DEPTHWISE,)),
     "depthwise, 1x1": (depthwise((3, 3, 5), (1, 1)), (DEPTHWISE,)),
     "dense": (dense((1, 130), 9), (DENSE,)),
     "dense, three taps": (dense((1, 3), 5), (DENSE,)),

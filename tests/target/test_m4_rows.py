@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from row_layers import check_rows_on_core
@@ -41,6 +42,14 @@ def test_rows_that_are_added_up() -> None:
 def test_rows_of_an_odd_number_of_pixels() -> None:
     """The last one's taps are in registers of the FPU."""
     check({name: CONVS[name] for name in ("1x1, odd, by fours",)}, Numerics.TFLM)
+
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.OURS])
+def test_rows_of_depthwise_layers_with_int4_weights(numerics: Numerics) -> None:
+    """By planes of all kernel rows."""
+    names = "3x3, odd", "3x3", "5x5"
+    layers = {name: replace(DEPTHWISES[name], bits=4, weights="least" if name == "3x3" else "random") for name in names}
+    check(layers, numerics)
 
 
 def check(layers: Mapping[str, Layer], numerics: Numerics, **where: str) -> None:
