@@ -12,11 +12,9 @@ import pytest
 from tests.unit.plan_problems import (
     layout,
     random_problem,
-    rectangles,
 )
-from tinyc.plan.arena import FirstFit, greedy_by_size, height, place
+from tinyc.plan.arena import FirstFit, height, place
 from tinyc.plan.blocks import Block, Layout, Member, conflicts
-from tinyc.plan.disjunctions import none_within
 from tinyc.plan.instances import crowded, perfect
 from tinyc.plan.live import lower_bound
 from tinyc.plan.schedule import graph_order
@@ -74,85 +72,6 @@ def test_optimal_on_tiny_problems(seed: int, merge: bool) -> None:
     assert bound <= height(own_layout, offsets) == least_height(own_layout, bound, height(own_layout, offsets))
 
 
-@pytest.mark.parametrize("merge", [True, False])
-def test_too_small_an_arena_is_proved_to_be_so(merge: bool) -> None:
-    """Of problems with rows that take the places of others, exactly below the least height of all offsets."""
-    for seed in range(60):
-        problem = random_problem(seed, 4, width=3, largest=9)
-        order = graph_order(problem).tasks
-        own_layout, bound = layout(problem, order, merge), lower_bound(problem, order)
-        least = least_height(own_layout, bound, height(own_layout, greedy_by_size(own_layout)))
-        assert none_within(own_layout, least - 1, looks=100_000)
-        assert not none_within(own_layout, least, looks=100_000)
-
-
-def test_a_proof_that_takes_too_long_is_none() -> None:
-    own_layout = crowded(0, 40, 8, [1]).layout
-    assert not none_within(own_layout, 1, looks=10) or max(block.size for block in own_layout.blocks) > 1
-    assert none_within(own_layout, max(block.size for block in own_layout.blocks), looks=100_000)
-    assert not none_within(own_layout, max(block.size for block in own_layout.blocks), looks=10)
-
-
-def test_nobody_looks_on_where_nothing_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_layout = rectangles([(0, 2, 4), (1, 3, 6), (0, 3, 2)], align=4)
-    monkeypatch.setattr(arena, "_anneal", None)
-    assert height(own_layout, place(own_layout, 10, work=1000)) == 14
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("count", [60, 150])
-def test_near_the_live_bytes_where_greedy_by_size_is_not(seed: int, count: int) -> None:
-    instance = crowded(seed, count, 50, [64, 128, 256, 512])
-    own_layout, peak = instance.layout, instance.live_bytes
-    offsets = place(own_layout, peak, work=300_000)
-    assert_legal(own_layout, offsets)
-    assert peak <= height(own_layout, offsets) <= height(own_layout, greedy_by_size(own_layout))
-    assert height(own_layout, offsets) <= 1.03 * peak
-
-
-def test_cut_rectangles_are_put_together_better_than_greedily() -> None:
-    wasted, greedy_wasted = 0.0, 0.0
-    for seed in range(6):
-        instance = perfect(seed, 40, 30, 1000)
-        own_layout, peak = instance.layout, instance.live_bytes
-        offsets = place(own_layout, peak, work=600_000)
-        assert_legal(own_layout, offsets)
-        assert peak == 1000
-        wasted += height(own_layout, offsets) / peak - 1
-        greedy_wasted += height(own_layout, greedy_by_size(own_layout)) / peak - 1
-    assert wasted < greedy_wasted / 2
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_change_taken_back_leaves_no_trace(seed: int) -> None:
-    problem = random_problem(seed, 12, width=6)
-    own_layout = layout(problem, graph_order(problem).tasks)
-    rng = random.Random(seed)
-    fit = FirstFit(own_layout, rng.sample(range(len(own_layout.blocks)), len(own_layout.blocks)))
-    for _ in range(20):
-        block = rng.randrange(len(own_layout.blocks))
-        rank, to = fit.rank[block], rng.randrange(fit.rank[block] + 1)
-        before = list(fit.order), list(fit.rank), list(fit.offsets)
-        changed = fit.advance(block, to)
-        assert fit.offsets == FirstFit(own_layout, fit.order).offsets  # as if placed anew in this order
-        if rng.random() < 0.5:
-            fit.take_back(block, rank, changed)
-            assert (fit.order, fit.rank, fit.offsets) == before
-
-
-def test_same_offsets_every_time() -> None:
-    instance = perfect(3, 50, 30, 1000)
-    own_layout, peak = instance.layout, instance.live_bytes
-    assert place(own_layout, peak, work=100_000) == place(own_layout, peak, work=100_000)
-
-
-def test_alignment() -> None:
-    own_layout = rectangles([(0, 2, 5), (0, 2, 7), (0, 2, 1)], align=16)
-    offsets = place(own_layout, 13)
-    assert_legal(own_layout, offsets)
-    assert height(own_layout, offsets) == 33
-
-
 def test_no_blocks() -> None:
     assert place(Layout((), ()), 0) == ()
 
@@ -169,7 +88,6 @@ def test_little_work_for_the_last_bytes(seed: int, monkeypatch: pytest.MonkeyPat
 
     instance = perfect(seed, 40, 30, 1000)
     monkeypatch.setattr(arena, "FirstFit", Counted)
-    monkeypatch.setattr(arena, "none_within", lambda *_: False)  # else a proof ends it
     offsets = place(instance.layout, 0, work=1_000_000)
     reached, everything = height(instance.layout, offsets), sum(fit.work for fit in spent)
     spent.clear()

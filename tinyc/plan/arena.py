@@ -7,8 +7,8 @@ First fit gives one block after the other the lowest place that the blocks place
 the blocks gives a smallest layout (nearly always: blocks that may start together but not overlap
 otherwise can be an exception), so the search is over orders: a few that are known to be good (largest
 first, longest-lived first ...), then small changes of the best one around the blocks that make it high.
-It stops at the lower bound, where a proof says that nothing is lower (`disjunctions.py`), or when its
-work is used up; work is counted, not timed, so the result is the same on every machine.
+It stops at the lower bound, or when its work is used up; work is counted, not timed, so the result is the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from tinyc.plan.blocks import Block, Layout
-from tinyc.plan.disjunctions import none_within
 from tinyc.plan.lowest import lowest_of
 from tinyc.plan.stretches import FEWEST, place_by_stretches
 
@@ -110,7 +109,6 @@ class FirstFit:
 
 WORK = 3_000_000  # pairs of blocks looked at: a second or two
 THOROUGH = 10 * WORK
-_OF_PROOF = 100  # part of the work that a proof may take, each time that a lower height was reached
 TEMPERATURES = (0.06, 0.03, 0.01)  # a rise of this part of the height is accepted with probability 1/e
 
 
@@ -129,8 +127,6 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
             return tuple(best.offsets)
     assert best is not None
     offsets, order = tuple(best.offsets), list(best.order)
-    if is_least(layout, offsets, work):
-        return offsets
     if len(layout.blocks) >= FEWEST:
         by_stretches = place_by_stretches(layout, lower_bound, offsets, best.height)
         if by_stretches is not None:
@@ -146,14 +142,7 @@ def place(layout: Layout, lower_bound: int, work: int = WORK) -> tuple[int, ...]
         fit = FirstFit(layout, order)
         for better in _anneal(fit, seed, temperature, lower_bound, worthwhile):
             offsets, order = better, list(fit.order)
-            if is_least(layout, offsets, work):
-                return offsets
     return offsets
-
-
-def is_least(layout: Layout, offsets: Sequence[int], work: int) -> bool:
-    """Whether it is proved, with a small part of the work, that no offsets are lower together."""
-    return none_within(layout, height(layout, offsets) - 1, work // _OF_PROOF)
 
 
 def height(layout: Layout, offsets: Sequence[int]) -> int:

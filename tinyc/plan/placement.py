@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tinyc.base.dataclass import dataclass
 from tinyc.plan.answer import Allocation, Group, Move, Partition, Plan
-from tinyc.plan.arena import WORK, height, is_least, place
+from tinyc.plan.arena import WORK, height, place
 from tinyc.plan.blocks import Layout
 from tinyc.plan.buffers import Buffers, Key, Running, accumulator_key, buffers_of, scratch_key
 from tinyc.plan.compact import Kinds, Places, place_with_moves
@@ -95,7 +95,7 @@ def _starts(layout: Layout, bound: int, enough: int, work: int) -> Sequence[int]
     """An offset for every block; a height of `enough` bytes ends the search."""
     starts = place(layout, enough, work)
     reached = height(layout, starts)
-    if not layout.scratch or reached <= enough or is_least(layout, starts, work):
+    if not layout.scratch or reached <= enough:
         return starts
     return place_from_ends(layout, layout.scratch, bound, reached, min(work, FULL_WORK)) or starts
 
