@@ -42,7 +42,7 @@ from tinyc.board import Board, load_board  # noqa: E402
 from tinyc.board.core import core_named  # noqa: E402
 from tinyc.choose.select import select  # noqa: E402
 from tinyc.explain.cycles import core_of, model_cycles  # noqa: E402
-from tinyc.ir.graph import Node  # noqa: E402
+from tinyc.ir.graph import Graph, Node  # noqa: E402
 from tinyc.kernel import counted  # noqa: E402
 from tinyc.kernel.kernel import Cost  # noqa: E402
 from tinyc.kernel.site import Site  # noqa: E402
@@ -120,12 +120,12 @@ def measured(board: Board, names: set[str], shares: bool = False) -> Mapping[str
         asked = {
             kernel.name for op in all_ops().values() for kernel in op.every_kernel if _VECTORS in kernel.isa
         } & asked
-    every = [*layers(), *float_layers(), *other_layers(), *signal_layers(), *weighted_layers()]
+    every = every_layer()
     for numerics in Numerics:
         with recorded() as units:
-            every_layer = together(board.isa, numerics, lambda kernel: kernel.name in asked, every)
-            for kernel in sorted(set(every_layer.prefer.values())):
-                network = of_kernel(every_layer, kernel)
+            all_kernels = together(board.isa, numerics, lambda kernel: kernel.name in asked, every)
+            for kernel in sorted(set(all_kernels.prefer.values())):
+                network = of_kernel(all_kernels, kernel)
                 select(network.graph, board.isa, numerics, prefer=network.prefer)  # which asks for units
                 nodes = [node.name for node in network.graph.nodes]
                 keys = {name: (name, frozenset(units[kernel, name].items())) for name in nodes}
@@ -139,6 +139,11 @@ def measured(board: Board, names: set[str], shares: bool = False) -> Mapping[str
                     for node, layer in run(network, board, numerics, units):
                         by_kernel[kernel].setdefault(keys[node], layer._replace(others=others.get(node, {})))
     return {kernel: list(own.values()) for kernel, own in sorted(by_kernel.items()) if own}
+
+
+def every_layer() -> list[Graph]:
+    """Small layers that kernels are counted on, each a graph."""
+    return [*layers(), *float_layers(), *other_layers(), *signal_layers(), *weighted_layers()]
 
 
 def _with(network: Together, keys: Mapping[str, object], some: Collection[object]) -> Together:

@@ -146,6 +146,8 @@ def _windows() -> Iterator[Graph]:
         ((1, 12, 12, 5), 3, 2, NONE),
         ((1, 6, 6, 64), 2, 1, NONE),
         ((1, 7, 7, 130), 4, 1, NONE),
+        ((1, 4, 6, 2), 2, 2, NONE),
+        ((1, 2, 2, 3), 2, 1, NONE),
     )
     for shape, k, stride, pad in cases:
         window, x = (Pair(k, k), Pair(stride, stride), pad), tensor("x", shape, 0.1, 7)

@@ -4,8 +4,8 @@
     python bench/estimates.py --records FILE.jsonl [--boards cortex-m4 ...] [--prefer flash] [MODEL ...]
     python bench/estimates.py --records FILE.jsonl --fit   # of what was measured, which the first does in the end, too
     python bench/estimates.py --records CODE.jsonl --code  # of compiled libraries, that none has to run: their bytes
-    python bench/estimates.py --records CODE.jsonl --kernels MODEL ...  # before: of each C kernel that may run a layer
-    python bench/estimates.py --records CODE.jsonl --kernels --only WORD MODEL ...  # of kernels so named, of any kind
+    python bench/estimates.py --records CODE.jsonl --kernels [--only REGEX]  # before: of each kernel in small layers
+    python bench/estimates.py --records CODE.jsonl --code --random 1 11  # and of random networks in int16 and float32
 
 Every record is a proof of a model on a board: instructions of each step and code bytes beside what the kernels say.
 From all of them come tinyc/explain/measured_costs.json and tinyc/choose/code_bytes.json, where cores that were not
@@ -22,7 +22,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -30,15 +30,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+from counted import every_layer, spread  # which has the tests of kernels among modules
+from kernel_cases import cases, together
 from stacks import depths_of
 from tables import ROOT, as_table, write_section
 
+from tests.fuzz.networks import network
 from tinyc.base.errors import TinycError
 from tinyc.base.numerics import Numerics
 from tinyc.board import Board, load_board
 from tinyc.board.core import core_named
 from tinyc.choose import compiled_code
-from tinyc.choose.compiled_code import BASE, ROWS, TILES, WINDOW, CompiledCode, compiled_name, table_of
+from tinyc.choose.compiled_code import BASE, FEW, ROWS, TILES, WINDOW, CompiledCode, compiled_name, table_of, way_of
 from tinyc.choose.select import select
 from tinyc.emit.library import Info, emit_library
 from tinyc.emit.lower import lower
@@ -62,9 +66,8 @@ from tinyc.ir.graph import Graph, Node
 from tinyc.kernel.counted import SCALE, kind_of
 from tinyc.machine.cores import PerInstruction, written_for
 from tinyc.options.build import Options, Precision, Prefer
+from tinyc.options.recipe import Recipe
 from tinyc.pipeline.compiling import compile_model
-from tinyc.pipeline.integers import make_integers
-from tinyc.pipeline.lowering import forms_of
 from tinyc.pipeline.progress import Progress
 from tinyc.pipeline.proving import compile_library, prove_in
 from tinyc.plan.planner import plan_graph
@@ -72,8 +75,8 @@ from tinyc.plan.replay import InvalidPlanError
 from tinyc.toolchain import compile as toolchains
 from tinyc.toolchain.compile import Sources
 from tinyc.toolchain.compilers import Toolchain, find_toolchain
-from tinyc.toolchain.elf import Elf, read_elf
-from tinyc.toolchain.size import LibrarySize, library_size
+from tinyc.toolchain.elf import read_elf
+from tinyc.toolchain.size import is_memory_function, library_size
 
 PAGE = ROOT / "docs" / "estimate.md"
 FIGURES = ROOT / "docs" / "figures.md"
@@ -97,8 +100,10 @@ HEAD = (
 )
 
 _USUAL: Prefer = "balanced"
-_TOGETHER = (1, 2, 4)  # layers of one library, that a kernel is compiled for
+_TOGETHER = (1, 3, FEW + 1)  # layers of one library, that a kernel is compiled for
 _FLOAT = "_fp32"  # in the names of files that are measured without quantizing them
+_INT16 = "_int16"  # in those of files that are quantized to int16
+_RANDOM = "random"  # begins names of networks that tests make
 
 Record = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -112,15 +117,18 @@ def main() -> int:
     parser.add_argument("--prefer", default=_USUAL, choices=(_USUAL, "flash"), help="what libraries are best in")
     parser.add_argument("--fit", action="store_true", help="run nothing")
     parser.add_argument("--code", action="store_true", help="compile only, and fit only bytes of code")
-    parser.add_argument("--kernels", action="store_true", help="compile libraries of one layer and of two, no more")
+    parser.add_argument("--random", type=int, nargs=2, default=(0, 0), help="seeds of small networks: first, and end")
+    parser.add_argument("--kernels", action="store_true", help="compile libraries of one layer and of some, no more")
     parser.add_argument("--only", default="", help="with --kernels: of those named so, and those around assembly, too")
     args = parser.parse_args()
     if args.kernels:
-        _compile_kernels(args.records, args.models, args.boards, args.prefer, args.only)
+        _compile_kernels(args.records, args.boards, args.prefer, args.only)
         return 0
     if not args.fit:
         measure = _compile_one if args.code else _measure
-        _measure_all(args.records, args.models, args.boards, args.prefer, measure)
+        with tempfile.TemporaryDirectory() as folder:
+            models = [*args.models, *_random_networks(Path(folder), range(*args.random))]
+            _measure_all(args.records, models, args.boards, args.prefer, measure)
     records = [record for record in _read(args.records) if "error" not in record]
     code = _with_code(json.loads(CODE.read_text(encoding="utf-8")), records)
     CODE.write_text(json.dumps(code, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -135,6 +143,15 @@ def main() -> int:
     by_file = _by_file(records, _table_of(FIGURES, "estimates"))
     write_section(FIGURES, "estimates", by_file, "bench/estimates.py", "Estimates, file by file")
     return 0
+
+
+def _random_networks(folder: Path, seeds: Iterable[int]) -> Iterator[Path]:
+    """Files of small networks in int16 and in float32, of which there are few models to measure."""
+    for seed in seeds:
+        for kind in (_INT16, _FLOAT):
+            file = folder / f"{_RANDOM}{seed}{kind}.onnx"
+            onnx.save(network(seed), file)
+            yield file
 
 
 def _place(core: str) -> int:
@@ -176,7 +193,8 @@ def _asked(model: Path, precision: Precision, name: str, prefer: Prefer) -> tupl
     """The board, how a library is built for it, and what a record says of that."""
     board = load_board(name)
     record = {"model": model.name, "precision": precision, "prefer": prefer, "board": name, "core": board.core}
-    return board, Options(name, samples=1, precision=precision, prefer=prefer), record
+    recipe = Recipe(activations="int16") if _INT16 in model.name else None
+    return board, Options(name, samples=1, precision=precision, prefer=prefer, recipe=recipe), record
 
 
 def _measure(model: Path, precision: Precision, name: str, prefer: Prefer) -> Record:
@@ -231,28 +249,35 @@ def _compile_one(model: Path, precision: Precision, name: str, prefer: Prefer) -
         toolchain = find_toolchain(board, "gcc")
         with tempfile.TemporaryDirectory() as folder:
             firmware = compile_library(Path(folder), compiled, board, options, toolchain)
-            size = library_size(firmware.library_object, toolchain, board, Path(folder) / "firmware")
-            return record | _code_of(compiled.program, size, read_elf(firmware.library_object))
+            return record | _code_of(compiled.program, firmware.library_object, toolchain, board)
     except TinycError as error:
         return record | {"error": error.message}
 
 
-def _code_of(program: Program, size: LibrarySize, elf: Elf) -> dict[str, Any]:
+def _code_of(program: Program, library_object: Path, toolchain: Toolchain, board: Board) -> dict[str, Any]:
     """Bytes that a library takes beside the constants of its layers, those of its assembly, of functions in C that
-    steps call, and of each step: its function, its call, and a part of what C has beside, constants among that."""
+    steps call, the compiler's helpers among them, and of each step: its function, its call, and a part of what C has
+    beside, constants among that."""
+    folder = library_object.parent
+    size, elf = library_size(library_object, toolchain, board, folder), read_elf(folder / "library.elf")
     own, count = elf.step_functions(program.name), max(len(program.steps), 1)
     constants, written = {symbol.name for symbol in program.symbols}, tuple(one.name for one in program.specials)
     assembly, around, functions = assembly_bytes(program), -assembly_bytes(program), dict[str, int]()
-    for symbol in elf.symbols:
+    end = 0
+    for symbol in sorted(elf.symbols, key=lambda symbol: (symbol.address, -symbol.size)):
         name = symbol.name.partition(".")[0]
+        beyond = min(symbol.size, symbol.address + symbol.size - end)  # some helpers begin in others
+        if beyond <= 0 or (symbol.is_function and is_memory_function(symbol.name)):
+            continue
+        end = symbol.address + symbol.size
         if (
             (written and name.startswith(written))
             or name == f"{program.name}_run"
             or (not symbol.is_function and symbol.name not in constants)
         ):
-            around += symbol.size
-        elif symbol.is_function and not symbol.is_global and symbol not in own.values():
-            functions[name] = functions.get(name, 0) + symbol.size
+            around += beyond
+        elif symbol.is_function and not name.startswith(f"{program.name}_"):
+            functions[name] = functions.get(name, 0) + beyond
     steps = [
         {
             "kernel": compiled_name(step.choice.kernel, step.call, step.row_step.form if step.row_step else None),
@@ -264,40 +289,32 @@ def _code_of(program: Program, size: LibrarySize, elf: Elf) -> dict[str, Any]:
     return {"code_bytes": bytes_beside, "assembly_bytes": assembly, "functions": functions, "steps": steps}
 
 
-def _compile_kernels(file: Path, models: Sequence[Path], boards: Sequence[str], prefer: Prefer, only: str) -> None:
-    """Records of libraries of one layer and of several, for every C kernel that may run layers of the models; with
-    `only`, for every kernel that has it in its name."""
+def _compile_kernels(file: Path, boards: Sequence[str], prefer: Prefer, only: str) -> None:
+    """Records of libraries of one small layer and of several, for every kernel that has `only` in its name."""
+    small_layers = [*every_layer(), *cases()]
     for name in boards:
-        toolchain = find_toolchain(load_board(name), "gcc")
-        own = [one for one in _read(file) if one["board"] == name and _prefer(one) == prefer and one.get("steps")]
-        compiled_alone = {(one["model"], one["steps"][0]["kernel"]) for one in own}
-        for model in models:
-            precision: Precision = "float32" if _FLOAT in model.name else "integer"
-            board, options, about = _asked(model, precision, name, prefer)
-            integers = make_integers(model, board, options, Progress())
-            (form, *_) = forms_of(integers, board, options, Progress())
-            nodes: dict[str, list[Node]] = defaultdict(list)
-            for node in form.graph.nodes:
-                for choice in form.choices.get(node.name, ()):
-                    if only in choice.kernel.name:
-                        nodes[choice.kernel.name].append(node)
-            for kernel, own_nodes in sorted(nodes.items()):
-                running = _most_different(form.graph, own_nodes)
-                for count in _TOGETHER:
-                    title = f"{count} of {model.name}"
-                    if (title, kernel) in compiled_alone or count > len(running):
-                        continue
-                    layers = _alone(form.graph, running[:count])
-                    record = _compile_layers(layers, kernel, board, options, integers.numerics, toolchain)
+        board, options, about = _asked(Path("layers"), "integer", name, prefer)
+        toolchain = find_toolchain(board, "gcc")
+        done = {record["kernel"] for record in _read(file) if (record["board"], _prefer(record)) == (name, prefer)}
+        for numerics in Numerics:
+            every = together(board.isa, numerics, lambda kernel: bool(re.search(only, kernel.name)), small_layers)
+            for kernel in sorted(set(every.prefer.values()) - done):
+                done.add(kernel)
+                graph = every.of(tuple(node for node in every.graph.nodes if every.prefer[node.name] == kernel)).graph
+                for layers in {count: spread(_different(graph), count) for count in _TOGETHER}.values():
+                    record = _compile_layers(_alone(graph, layers), kernel, board, options, numerics, toolchain)
+                    title = f"{len(layers)} of {kernel}"
                     with file.open("a", encoding="utf-8") as stream:
-                        stream.write(json.dumps({**about, "model": title, **record}) + "\n")
+                        stream.write(json.dumps({**about, "model": title, "kernel": kernel, **record}) + "\n")
 
 
-def _most_different(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+def _different(graph: Graph) -> list[Node]:
     """First layers of all shapes: of equal ones a compiler makes what it does of no other network."""
-    shapes = [tuple(graph.values[name].shape for name in (*node.inputs, *node.outputs) if name) for node in nodes]
-    first = {shape: number for number, shape in reversed(list(enumerate(shapes)))}
-    return sorted(nodes, key=lambda node: first[shapes[nodes.index(node)]] != nodes.index(node))
+    shapes = {
+        tuple(graph.values[name].shape for name in (*node.inputs, *node.outputs) if name): node
+        for node in reversed(graph.nodes)
+    }
+    return list(reversed(shapes.values()))
 
 
 def _alone(graph: Graph, nodes: Sequence[Node]) -> Graph:
@@ -331,7 +348,7 @@ def _compile_layers(
                 (folder / header).write_text(text, encoding="utf-8")
             output = folder / "layers.o"
             toolchains.compile_library(Sources(folder, "layers"), toolchain, options.optimize, output)
-            return _code_of(program, library_size(output, toolchain, board, folder), read_elf(output))
+            return _code_of(program, output, toolchain, board)
     except (TinycError, InvalidPlanError) as error:
         return {"error": str(error), "steps": [{"kernel": kernel}] * len(graph.nodes)}
 
@@ -341,10 +358,12 @@ def _with_code(earlier: Mapping[str, Mapping[str, int]], records: Sequence[Recor
     fitted = dict(earlier)
     for table, own in _by_table(records).items():
         kernels = [record for record in own if " of " in record["model"]]
-        networks = [record for record in own if record not in kernels]
-        code = {**_fit_code(kernels), **_fit_code(networks)}  # of single kernels what no network says
-        if not networks and table in fitted:  # what kernels take mostly is not known of some of them
-            code.pop("", None)
+        small = [record for record in own if record["model"].startswith(_RANDOM)]
+        networks = [record for record in own if record not in kernels and record not in small]
+        # Of single kernels what no network says, and of small networks what no model of someone's does.
+        code = {**_fit_code(kernels), **_fit_code(small), **_fit_code(networks)}
+        if not networks and table in fitted:  # what kernels and libraries take mostly is not known of some of them
+            code = {key: size for key, size in code.items() if key not in ("", BASE)}
         of_code = CompiledCode([code], "")
         errors = [-_left(record, of_code) / record["code_bytes"] for record in networks if record["steps"]]
         print(f"{table}: code of {len(own)} libraries, of networks {_words(errors)}")
@@ -460,8 +479,8 @@ def _lines(records: Sequence[Record], figure: Figure, asked_keys: frozenset[str]
 
 
 def _fit_code(records: Sequence[Record]) -> dict[str, int]:
-    """A table of code_bytes.json: medians of steps; of functions that they call means, since some compilers take some
-    into some steps."""
+    """A table of code_bytes.json: medians of steps, some of which are many times as long; of functions that they call
+    means, since some compilers take some into some steps."""
     sizes, functions = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
     bases, ways = [], Counter[str]()
     for record in (record for record in records if "functions" in record):
@@ -471,15 +490,9 @@ def _fit_code(records: Sequence[Record]) -> dict[str, int]:
                 sizes[name].append(step["code"])
         taken = sum(record["functions"].values()) + sum(step["code"] for step in record["steps"])
         bases.append(record["code_bytes"] - record["assembly_bytes"] - taken)
-        kernels = {call.partition(" ")[0] for call in calls}
-        for call in set(calls):
-            ways[call] += 1
-            own = {
-                name: size
-                for name, size in record["functions"].items()
-                if _calls(call, name, only_kernel=len(kernels) == 1)
-            }
-            for function, size in own.items():
+        ways.update(set(calls))
+        for function, size in record["functions"].items():
+            for call in _callers(function, set(calls)):
                 functions[f"{call} {function}"].append(size)
     code = {key: round(statistics.median(own)) for key, own in sizes.items()}
     code |= {key: round(sum(own) / ways[key.rpartition(" ")[0]]) for key, own in functions.items() if any(own)}
@@ -489,28 +502,31 @@ def _fit_code(records: Sequence[Record]) -> dict[str, int]:
     return {**code, **({BASE: round(statistics.median(bases))} if bases else {})}
 
 
-# How functions begin that steps of a kind alone call, how the kernels of these steps, and the words of such steps.
+# How functions begin that steps of a kind alone call, how the kernels of these steps, and the words of such steps, if
+# there are any: else they are of all steps of the kernels.
 _CALLERS = (
     ("tc_scalar_tile_rows", "tc_conv2d", (TILES,)),
     ("tc_scalar_narrow_products", "tc_conv2d", (TILES,)),
+    ("tc_rv32_gather6", "tc_conv2d_s8_rv32_six", (ROWS, WINDOW)),
     ("tc_rv32_gather", "tc_conv2d_s8_rv32", (ROWS, WINDOW)),
     ("tc_rv32_store", "tc_conv2d_s8_rv32", (ROWS, WINDOW)),
 )
 
 
-def _calls(call: str, function: str, *, only_kernel: bool) -> bool:
-    """Whether steps may call a function of their library. only_kernel: no other kernel is there."""
-    kernel, word, *_ = call.split(" ")
+def _callers(function: str, calls: Collection[str]) -> Collection[str]:
+    """Those of the steps of a library that may call a function of it."""
     for start, callers, words in _CALLERS:
         if function.startswith(start):
-            return kernel.startswith(callers) and word in words
-    return only_kernel or function == kernel  # of the others it is not known who calls them
+            own = [call for call in calls if call.startswith(callers)]
+            return [call for call in own if call.split(" ")[1] in words] or own
+    kernels = {call.partition(" ")[0] for call in calls}  # of the others it is not known who calls them
+    return [call for call in calls if len(kernels) == 1 or function == call.partition(" ")[0]]
 
 
 def _calls_of(record: Record) -> list[str]:
-    """Of each step, its kernel, and whether another step calls it too."""
+    """Of each step, its kernel, and whether other steps call it too."""
     kernels = Counter(name.partition(" ")[0] for name in _names(record))
-    return [f"{name} {'alone' if kernels[name.partition(' ')[0]] == 1 else 'shared'}" for name in _names(record)]
+    return [f"{name} {way_of(kernels[name.partition(' ')[0]])}" for name in _names(record)]
 
 
 def _names(record: Record) -> list[str]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import onnx
 import pytest
 
+from tests.fuzz.networks import network
 from tests.ops.forests import grown_forest
 from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
@@ -21,6 +23,8 @@ from tinyc.kernel.site import RELU, Padding
 from tinyc.machine.cores import written_for
 from tinyc.ops.conv2d import Conv2D
 from tinyc.options.build import Options, Prefer
+from tinyc.options.recipe import Recipe
+from tinyc.pipeline import proving
 from tinyc.pipeline.compiling import compile_model
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.planner import plan_graph
@@ -92,6 +96,27 @@ def test_flash_of_a_library_is_as_planned(
     size = library_size(library, toolchain, target, tmp_path / "out")
     near = NEAR_IN_C if board in {"cortex-m0plus", "riscv32imc"} else NEAR
     assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=near, abs=300)
+
+
+# Of a step of a small network a compiler makes many times as much as of another, by its sizes.
+NEAR_OF_SMALL = 0.4
+
+
+@pytest.mark.quick_cases(2)
+@pytest.mark.parametrize("kind", ["int8", "int16", "float32"])
+@pytest.mark.parametrize("board", ["cortex-m4", "cortex-m3", "cortex-m0plus", "riscv32imc", "riscv32-zve32x"])
+def test_flash_of_a_small_network_is_as_estimated(tmp_path: Path, board: str, kind: str) -> None:
+    """Helper functions of the compiler are there once, and functions whose layers are few in each of these."""
+    target, toolchain = load_board(board), find_toolchain(load_board(board), "gcc")
+    recipe = None if kind == "float32" else Recipe(activations=kind)
+    options = Options(board, name="model", precision="float32" if recipe is None else "integer", recipe=recipe)
+    onnx.save(network(1013), tmp_path / "model.onnx")
+    compiled = compile_model(tmp_path / "model.onnx", target, options, Progress())
+    firmware = proving.compile_library(tmp_path, compiled, target, options, toolchain)
+    size = library_size(firmware.library_object, toolchain, target, tmp_path)
+    said = estimate("model", compiled.program, target)
+    assert said.flash_bytes == pytest.approx(size.flash_bytes, rel=NEAR_OF_SMALL)
+    assert compiled.plan.flash_bytes == pytest.approx(size.flash_bytes, rel=NEAR_OF_SMALL)
 
 
 TREES = {

@@ -8,7 +8,7 @@ import pytest
 from tests.ops.weighted import Layer, graph_of
 from tinyc.base.numerics import Numerics
 from tinyc.board import load_board
-from tinyc.choose.compiled_code import BASE, CompiledCode, KernelCode, compiled_code, compiled_name
+from tinyc.choose.compiled_code import BASE, FEW, CompiledCode, KernelCode, compiled_code, compiled_name
 from tinyc.choose.select import as_compiled, candidates
 from tinyc.kernel.kernel import Cost, WrittenCode, call_consts, flash_of
 from tinyc.kernel.site import RELU
@@ -30,6 +30,22 @@ def test_a_function_that_several_steps_call_is_there_once() -> None:
     assert code.library(["k"]) == 7 + 100 + 40
     assert code.library(["k", "unknown", "k"]) == 7 + 2 * 20 + 300 + 30 + 50
     assert code.library(["k", "k", "other", "other"]) == 7 + 2 * 20 + 300 + 30 + 2 * 8
+
+
+def test_more_steps_than_few_share_a_function() -> None:
+    """Each of some has its own, with the layer's sizes in it."""
+    code = CompiledCode([{**OWN, "j shared": 300, "j many": 30, "j many j": 900}], "dsp")
+    assert code.library(["j"] * FEW) == 7 + 300 * FEW
+    assert code.library(["j"] * (FEW + 1)) == 7 + 30 * (FEW + 1) + 900
+    assert code.kernel("j").step == code.for_layers(["j"] * FEW).kernel("j").step == 300
+    assert code.for_layers(["j"] * (FEW + 1)).kernel("j") == KernelCode(30, (("j", 900, 270),))
+
+
+@pytest.mark.parametrize(("board", "like"), [("ek-ra8d1", "cortex-m55"), ("hazard3", "riscv32imc")])
+def test_a_kernel_that_was_not_measured_on_a_core_is_as_on_others_of_its_kind(board: str, like: str) -> None:
+    own, of_kind = (compiled_code(one.core, one.isa, "speed") for one in map(load_board, (board, like)))
+    assert own.kernel("tc_conv2d_f32") == of_kind.kernel("tc_conv2d_f32")
+    assert own.kernel("tc_conv2d_f32") != compiled_code("cortex-m3", frozenset(), "speed").kernel("tc_conv2d_f32")
 
 
 def test_a_step_that_calls_its_kernel_for_each_row_takes_more() -> None:

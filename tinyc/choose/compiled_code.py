@@ -2,17 +2,20 @@
 """Bytes that compilers make of kernels in C, measured on libraries of one layer and of several (`bench/estimates.py`).
 
 Assembly is counted in its text (`machine/text_size.py`). code_bytes.json has, by core and compiler's option, of each
-kernel: `k alone` where one step of a library calls it and `k shared` where several do, bytes of a step, its call and
-the constants that C makes of it; `k alone f` and `k shared f`, bytes of a function f in C that these steps call, which
-a library has once; and under `base` what it has beside. `k rows` is a step that calls the kernel for each row, with
-several of the input; `k window` one that makes a row of several when it is called; `k tiles` one that makes rows by
-tiles in C. Where a table has no such step it is as any other of k.
+kernel: `k alone` where one step of a library calls it, `k shared` where some do and `k many` where more than `FEW` do,
+bytes of a step, its call and the constants that C makes of it; `k alone f`, bytes of a function f that these steps
+call, of C or one of the compiler's helpers, which a library has once, and so on; and under `base` what it has beside.
+`k rows` is a step that calls the kernel for each row, with several of the input; `k window` one that makes a row of
+several when it is called; `k tiles` one that makes rows by tiles in C. Where a table has no such step it is as any
+other of k.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,10 +28,21 @@ from tinyc.options.build import Optimize
 
 TABLE = Path(__file__).with_name("code_bytes.json")
 BASE = "base"
-# Where else code of a kernel is looked for that no measured library of the core had.
+ALONE, SHARED, MANY = "alone", "shared", "many"
+# Where else code of a kernel is looked for that no measured library of the core had: on the core of its kind, and on
+# these.
+_OF_KIND = {"mve": "cortex-m55", "dsp": "cortex-m4", "thumb1": "cortex-m0plus", "rv32": "riscv32imc"}
 _NEXT = ("cortex-m3", "cortex-m0plus")
+# Steps for each of which gcc may make a function of its own, with the layer's sizes in it: the different values of an
+# argument that it follows (its `ipa-cp-value-list-size`). Where more steps call the function it is there once.
+FEW = 8
 _STEP = 44  # bytes of a step that calls a function and does no more
 ROW_CODE = 24  # of a step that makes rows, for each pointer to one
+
+_WAYS = (SHARED, MANY, ALONE, "")  # the first that was measured stands for one that was not
+
+# Functions that no compiler takes into a step, so however often it calls its kernel: those of gcc, and one of float32.
+_HELPER = re.compile("__|tc_fma$")
 
 ROWS, WINDOW, TILES = "rows", "window", "tiles"
 
@@ -37,7 +51,7 @@ Sizes = Mapping[str, int]
 
 class KernelCode(NamedTuple):
     """What a layer takes of a kernel: bytes of each step, and of functions in C, by their names: (all of these, where
-    several layers have them; where one has).  A name of several functions is of those that the same kernels call."""
+    several layers have them; where one has).  Functions that the same kernels call have the name of the first."""
 
     step: int
     functions: tuple[tuple[str, int, int], ...] = ()
@@ -63,14 +77,19 @@ def _sum(measured: _Measured, functions: Iterable[str]) -> int:
 @dataclass(frozen=True)
 class CompiledCode:
     """What a core's compiler makes of C. tables: sizes of the core, then of those that its code is most like. kind: of
-    `kernel/counted.py`, for kernels that no library had."""
+    `kernel/counted.py`, for kernels that no library had. many: kernels that more than `FEW` layers may have."""
 
     tables: Sequence[Sizes]
     kind: str
+    many: frozenset[str] = frozenset()
 
     @cached_property
     def _parsed(self) -> Sequence[Mapping[str, Mapping[str, _Measured]]]:
         return [_parsed(table) for table in self.tables]
+
+    def for_layers(self, kernels: Iterable[str]) -> CompiledCode:
+        """The same, for layers that may have these kernels, one by one."""
+        return replace(self, many=frozenset(name for name, count in Counter(kernels).items() if count > FEW))
 
     def library(self, kernels: Iterable[str]) -> int:
         """Bytes of a library's compiled code. kernels: of its steps, one by one, by `compiled_name`."""
@@ -79,7 +98,7 @@ class CompiledCode:
         size = next((table[BASE] for table in self.tables if BASE in table), 0)
         functions: dict[str, int] = {}
         for name in names:
-            measured = self._measured(name, "alone" if steps[_plain(name)] == 1 else "shared")
+            measured = self._measured(name, way_of(steps[_plain(name)]))
             size += measured.step
             functions |= {key: max(own, functions.get(key, 0)) for key, own in measured.functions.items()}
         return size + sum(functions.values())
@@ -88,14 +107,15 @@ class CompiledCode:
         """What a layer takes of a kernel. name: of `compiled_name`. written: its functions are, for each layer."""
         if written and not self._of(name):
             return KernelCode(_STEP)
-        alone, shared = self._measured(name, "alone"), self._measured(name, "shared")
+        alone, shared = self._measured(name, ALONE), self._measured(name, MANY if _plain(name) in self.many else SHARED)
         users = self._users(name)
         own = [key for key in {**shared.functions, **alone.functions} if len(users.get(key, ())) < 2]  # of it alone
         by_users: dict[frozenset[str], list[str]] = {}
-        for key in shared.functions:
+        for key in {**shared.functions, **alone.functions}:
             if key not in own:
                 by_users.setdefault(users[key], []).append(key)
-        others = [(" ".join(keys), _sum(shared, keys), _sum(alone, keys)) for keys in by_users.values()]
+        first = {of: min(key for key, other in users.items() if other == of) for of in by_users}
+        others = [(first[of], _sum(shared, keys), _sum(alone, keys)) for of, keys in by_users.items()]
         size = sum(shared.functions.get(key, 0) for key in own)
         once = alone.step - shared.step + sum(alone.functions.values()) - sum(other for _, _, other in others)
         main = ((_plain(name), size, max(once, 0)),) if size or once > 0 else ()
@@ -147,6 +167,11 @@ def compiled_name(kernel: Kernel, call: Call, form: RowForm | None = None) -> st
     return f"{kernel.name} {word}" if word else kernel.name
 
 
+def way_of(steps: int) -> str:
+    """The word for a kernel that so many steps of a library call."""
+    return ALONE if steps == 1 else SHARED if steps <= FEW else MANY
+
+
 def _plain(name: str) -> str:
     """The kernel's name."""
     return name.partition(" ")[0]
@@ -165,8 +190,15 @@ def _parsed(table: Sizes) -> Mapping[str, Mapping[str, _Measured]]:
             functions.setdefault((name, words[0]), {})[words[1]] = size
         elif kernel and kernel != BASE:
             steps.setdefault(name, {}).setdefault("", size)
+    helpers: dict[str, dict[str, int]] = {}
+    for (name, _), own in functions.items():
+        helpers.setdefault(_plain(name), {}).update((key, size) for key, size in own.items() if _HELPER.match(key))
     return {
-        name: {way: _Measured(size, functions.get((name, way), {})) for way, size in sorted(ways.items(), reverse=True)}
+        name: {
+            way: _Measured(ways[way], helpers.get(_plain(name), {}) | functions.get((name, way), {}))
+            for way in _WAYS
+            if way in ways
+        }
         for name, ways in steps.items()
     }
 
@@ -174,9 +206,11 @@ def _parsed(table: Sizes) -> Mapping[str, Mapping[str, _Measured]]:
 @lru_cache
 def compiled_code(core: str, isa: frozenset[str], optimize: Optimize) -> CompiledCode:
     """What compilers make for a core of `board/core.py`."""
-    names = dict.fromkeys((core_named(core).code or core, core, core_named(core).measured_as or core, *_NEXT))
+    kind = kind_of(isa)
+    facts, like = core_named(core), _OF_KIND.get(kind, _NEXT[0])
+    names = dict.fromkeys((facts.code or core, core, facts.measured_as or core, like, *_NEXT))
     tables = dict.fromkeys(table for name in names for table in (table_of(name, optimize), name))
-    return CompiledCode([_measured()[name] for name in tables if name in _measured()], kind_of(isa))
+    return CompiledCode([_measured()[name] for name in tables if name in _measured()], kind)
 
 
 def table_of(core: str, optimize: Optimize) -> str:

@@ -211,6 +211,7 @@ def repriced(by_node: Mapping[str, Sequence[Choice]], flash: SlowFlash) -> dict[
 
 def as_compiled(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
     """The candidates, or what kernels offer, with what a core's compiler makes of kernels in C."""
+    compiled = compiled.for_layers(choice.kernel.name for choices in by_node.values() for choice in choices)
     return _sharing_code(
         {
             node: [replace(choice, cost=cost_of(choice.offer, choice.site), compiled=compiled) for choice in choices]
@@ -221,6 +222,7 @@ def as_compiled(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode)
 
 def optimized_for_size(by_node: Mapping[str, Sequence[Choice]], compiled: CompiledCode) -> dict[str, list[Choice]]:
     """The candidates as they are where the compiler makes code small: compiled."""
+    compiled = compiled.for_layers(choice.kernel.name for choices in by_node.values() for choice in choices)
     small = {node: [_for_size(choice, compiled) for choice in choices] for node, choices in by_node.items()}
     return _sharing_code(small)
 

@@ -84,10 +84,15 @@ def _measure(elf: Elf) -> LibrarySize:
             raise TinycError(f"the library has {section.size} bytes of variables ({section.name})")
     code = sum(s.size for s in elf.sections if s.executable)
     const = sum(s.size for s in elf.sections if not s.executable and s not in (*variables, *slow) and not s.is_note)
-    memory = {s.address: s.size for s in elf.symbols if s.is_function and _MEMORY_FUNCTION.fullmatch(s.name)}
+    memory = {s.address: s.size for s in elf.symbols if s.is_function and is_memory_function(s.name)}
     memory_bytes = sum(memory.values())
     in_ram = {s.name: s.size for s in elf.sections}
     return LibrarySize(code - memory_bytes, const, memory_bytes, in_ram.get(RAM_CODE, 0), in_ram.get(RAM_CONST, 0))
+
+
+def is_memory_function(name: str) -> bool:
+    """Whether every C program has it anyway."""
+    return _MEMORY_FUNCTION.fullmatch(name) is not None
 
 
 def check_fits(board: Board, size: LibrarySize | None, arena_bytes: int, stack_bytes: int = 0) -> None:
