@@ -59,8 +59,8 @@ TC_INLINE void tc_scalar_tiles_input(int32_t m, const int32_t *x, int32_t *t)
     }
 }
 
-/* One column of `count` channels, from mv + 2 rows -> to [channel][row], `columns` halves apart; mv: a literal.
- * */
+/* One column of `count` channels, from mv + 2 rows -> to [channel][row], `columns` halves apart; mv: a
+ * literal. */
 TC_INLINE void tc_scalar_tiles_column(int32_t mv, const int8_t *const *x, int32_t count, int32_t columns,
                                       int16_t *to)
 {
