@@ -34,14 +34,16 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Sequence[
         asked: list[int | None] = []
 
         def library(options: Options) -> Any:
-            if options.prefer != "flash" and options.flash is not None:
+            if options.prefer == "balanced" and options.flash is not None:
                 asked.append(options.flash_reserve)
-            key = "flash" if options.prefer == "flash" else options.flash_reserve if options.flash else "usual"
+            key: Any = "flash" if options.prefer == "flash" else options.flash_reserve if options.flash else "usual"
+            if options.flash is None and options.prefer != "balanced":
+                key = f"{options.prefer} without"
             if key not in libraries:
                 raise TinycError("so little flash is not to be had")
             cycles, planned, compiled, *arena = libraries[key]
             plan = SimpleNamespace(cycles=cycles, flash_bytes=planned, arena_bytes=arena[0] if arena else 100)
-            return SimpleNamespace(files={}, plan=plan, compiled=compiled)
+            return SimpleNamespace(files={}, plan=plan, program=plan, compiled=compiled)
 
         monkeypatch.setattr(
             module, "_flash_bytes", lambda compiled_model, board, options, toolchain: compiled_model.compiled
@@ -99,6 +101,18 @@ def test_where_none_fits_it_is_the_smallest(built: Any) -> None:
     library, asked = built({None: (10, 9500, 11000), 1500: (20, 8400, 10600), 2200: (20, 8300, 10800)})
     assert library.compiled == 10600
     assert asked == [None, 1500, 2200, 2500]
+
+
+def test_what_another_preference_leads_to_fits_whatever_was_estimated(built: Any) -> None:
+    """Estimates said 3,328 bytes of a library of 2,056 on RISC-V's vectors, and refused it."""
+    library, _ = built({"time without": (10, 16_000, LIMIT)})
+    assert library.compiled == LIMIT
+    library, _ = built(
+        {None: (10, 9500, 11000), "flash without": (10, 16_000, 9000, 200), "ram without": (30, 9, 9)}, ram=150
+    )
+    assert library.plan.cycles == 30
+    with pytest.raises(TinycError, match="not to be had"):
+        built({"time without": (10, 16_000, LIMIT + 1)})
 
 
 def test_no_compiler_no_second_library(built: Any) -> None:

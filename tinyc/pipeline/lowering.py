@@ -102,7 +102,10 @@ def lower_offers(offers: Offers, model: IntegerModel, board: Board, options: Opt
     usual = replace(options, flash=None, flash_reserve=None, ram=None, time=None)
     lowered = _lowered([(offers, usual)], model, board, usual, progress)
     if not _is_within(lowered, board, options, usual):
-        lowered = _lowered(_asked(offers, options), model, board, options, progress)
+        own = options
+        if options.ram is not None:  # of which what lies behind the plan's arena takes its part
+            own = replace(options, ram=max(options.ram - lowered.program.arena_bytes + lowered.plan.arena_bytes, 0))
+        lowered = _lowered(_asked(offers, own), model, board, own, progress)
     for refused in lowered.plan.refused:
         progress.on_warning(f"a better plan was refused by its check, please report it as a bug of tinyc: {refused}")
     if options.flash is not None:
@@ -141,7 +144,7 @@ def _is_within(lowered: Lowered, board: Board, options: Options, usual: Options)
     if any(own is not None and most is not None and own > most for own, most in pairs):
         return False
     copied = lowered.program.in_ram.size if lowered.program.in_ram is not None and options.ram_code is None else 0
-    in_ram = options.ram is None or lowered.plan.arena_bytes + copied <= options.ram
+    in_ram = options.ram is None or lowered.program.arena_bytes + copied <= options.ram
     fast = asked.cycles is None or _cycles(lowered, board) <= asked.cycles
     return in_ram and fast and (options.flash is None or lowered.plan.flash_bytes <= (asked.flash_bytes or 0))
 

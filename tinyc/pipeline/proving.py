@@ -365,8 +365,8 @@ _NOT_BY_ROWS: Sequence[tuple[str, Callable[[Options], bool]]] = (
 def check_ram(compiled: Compiled, options: Options) -> None:
     """Raises TinycError (exit code 1) when the arena is larger than the user allows, with what is
     missing, where, and what would help."""
-    budget, plan = options.ram, compiled.plan
-    if budget is None or plan.arena_bytes <= budget:
+    budget, plan, arena_bytes = options.ram, compiled.plan, compiled.program.arena_bytes
+    if budget is None or arena_bytes <= budget:
         return
     steps = {step.node.name: step for step in compiled.program.steps}
     moments = [moment for moment in map_of(compiled.graph, plan).moments if moment.node in steps]
@@ -381,12 +381,11 @@ def check_ram(compiled: Compiled, options: Options) -> None:
         helps.append(f"the input takes {inputs:,} of them: try " + " ".join(["--input-rows", *other]))
     helps.append("`tinyc estimate --map` shows what lies in the arena when")
     raise TinycError(
-        f"the smallest arena found takes {plan.arena_bytes:,} bytes, --ram is {budget:,}: "
-        f"{plan.arena_bytes - budget:,} too few",
+        f"the smallest arena found takes {arena_bytes:,} bytes, --ram is {budget:,}: {arena_bytes - budget:,} too few",
         layer.node.where,
         "; ".join(helps),
         exit_code=1,
-        missed=[Missed("RAM", "bytes", budget, plan.arena_bytes)],
+        missed=[Missed("RAM", "bytes", budget, arena_bytes)],
     )
 
 

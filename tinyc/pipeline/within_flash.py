@@ -14,7 +14,7 @@ from tinyc.base.errors import TinycError
 from tinyc.board import Board
 from tinyc.emit.program import Program
 from tinyc.options.build import Options
-from tinyc.pipeline.choosing import worth_of
+from tinyc.pipeline.choosing import WORTH, worth_of
 from tinyc.pipeline.progress import Progress
 from tinyc.plan.answer import Plan
 from tinyc.plan.worth import Worth
@@ -47,8 +47,9 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
 
     Kernels are chosen by estimates of what a compiler makes of C. What it made of one library corrects the estimate by
     which the next is chosen, until that is the same. library: that of options which say the correction. Where none
-    fits, the one by which flash is preferred, as the correction of one may be too much for another; else the smallest
-    that was compiled.
+    fits, the one by which flash is preferred, as the correction of one may be too much for another; else that which
+    another preference leads to without the limit, as estimates may refuse what fits; else the smallest that was
+    compiled.
     """
     assert options.flash is not None
     toolchain = _toolchain(board, options)
@@ -61,13 +62,16 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
             tries.add(usual, _flash_bytes(usual, board, options, toolchain))
         if tries.has_one_that_fits:  # the correction says so, too
             return library(replace(options, flash_reserve=min(0, options.flash - usual.plan.flash_bytes)))
+    refused: TinycError | None = None
+    compiled: L | None = None
     try:
         compiled = library(options)
-    except TinycError:  # so fast none may be but in the last bytes, which are left for what compilers make more
-        if options.time is None:
-            raise
-        compiled = library(replace(options, flash_reserve=0))
-    while True:
+    except TinycError as error:
+        refused = error
+        if options.time is not None:  # so fast none may be but in the last bytes, which are left for compilers
+            with suppress(TinycError):
+                compiled = library(replace(options, flash_reserve=0))
+    while compiled is not None:
         with progress.stage("compile"):
             taken = _flash_bytes(compiled, board, options, toolchain)
         reserve = tries.next_reserve(compiled.plan.flash_bytes, taken)
@@ -78,10 +82,16 @@ def within_flash(library: Callable[[Options], L], board: Board, options: Options
             compiled = library(replace(options, flash_reserve=reserve))
         except TinycError:  # so little is not to be had
             break
-    if not tries.has_one_that_fits and options.prefer != "flash":
+    others = [replace(options, prefer=prefer, flash=None) for prefer in WORTH if prefer != options.prefer]
+    smallest = [replace(options, prefer="flash")] if options.prefer != "flash" and compiled is not None else []
+    for own in (*smallest, *others):
+        if tries.has_one_that_fits:
+            break
         with suppress(TinycError), progress.stage("compile"):
-            compiled = library(replace(options, prefer="flash"))
+            compiled = library(own)
             tries.add(compiled, _flash_bytes(compiled, board, options, toolchain))
+    if refused is not None and not tries.has_one_that_fits:
+        raise refused
     return tries.best
 
 
@@ -116,7 +126,8 @@ class _Tries(Generic[L]):
     def add(self, library: L, taken: int) -> None:
         """A library of so many bytes."""
         plan = library.plan
-        fits = taken <= self._limit and plan.arena_bytes <= (self._arena_bytes or plan.arena_bytes)
+        arena_bytes = library.program.arena_bytes
+        fits = taken <= self._limit and (self._arena_bytes is None or arena_bytes <= self._arena_bytes)
         value = self._worth.of(plan.cycles, taken, plan.arena_bytes)
         self.libraries.append((not fits, value if fits else taken, library))
 
