@@ -82,7 +82,7 @@ def limits_of(board: Board, options: Options) -> Limits:
         flash -= flash // _ERROR if options.flash_reserve is None else options.flash_reserve
     elif board.flash_bytes is not None:
         flash = board.flash_bytes - APPLICATION_BYTES
-    return Limits(flash, ram, None if options.time is None else _cycles(options.time, board))
+    return Limits(flash, ram, None if options.time is None else cycles_within(options.time, board))
 
 
 def limits_within(graph: Graph, board: Board, options: Options) -> Limits:
@@ -93,7 +93,7 @@ def limits_within(graph: Graph, board: Board, options: Options) -> Limits:
     return replace(limits, arena_bytes=max(limits.arena_bytes - state_bytes(graph), 0))
 
 
-def _cycles(text: str, board: Board) -> int:
+def cycles_within(text: str, board: Board) -> int:
     """Cycles of a time: `3.3M`, `250K`, or `12ms`, `800us`, at the board's clock. Raises TinycError for other words."""
     match = _TIME.fullmatch(text.replace("_", ""))
     if match is None:

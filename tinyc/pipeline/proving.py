@@ -22,6 +22,7 @@ from tinyc.machine.cores import SLOW_FLASH_ERROR, SLOW_FLASH_SHARES
 from tinyc.options.build import Options
 from tinyc.options.words import build_arguments, files_of
 from tinyc.passes.inputs import inputs_as_in_file
+from tinyc.pipeline.choosing import cycles_within
 from tinyc.pipeline.compiling import Compiled
 from tinyc.pipeline.layer_reports import layer_reports, layer_sqnr
 from tinyc.pipeline.progress import Progress
@@ -116,6 +117,7 @@ def prove_in(folder: Path, compiled: Compiled, board: Board, options: Options, p
             verify=verdict,
             accuracy=accuracy,
         )
+        _tell_time(report, board, options, progress)
         first = input_bytes(graph, samples.slice(0, 1))
         return _with_energy(_with_counted_waits(report, target, firmware, first), firmware, first)
 
@@ -407,6 +409,17 @@ def check_compiled_flash(compiled: Compiled, size: LibrarySize, options: Options
         f"constants, {layer.const_bytes:,} bytes",
         exit_code=1,
         missed=[Missed("flash", "bytes", budget, taken)],
+    )
+
+
+def _tell_time(report: Report, board: Board, options: Options, progress: Progress) -> None:
+    """A warning where an inference takes longer than the user allows: kernels were chosen by estimates."""
+    cycles = report.cycles if report.cycles_on_cores is None else report.cycles_on_cores
+    if options.time is None or cycles is None or cycles <= (limit := cycles_within(options.time, board)):
+        return
+    progress.on_warning(
+        f"--time {options.time} is missed: the run took {cycles:,} modelled cycles, {cycles - limit:,} too many; "
+        "kernels were chosen by estimates of their time, and with a smaller --time faster ones are"
     )
 
 
