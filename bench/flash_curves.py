@@ -35,9 +35,9 @@ def main() -> int:
     args = parser.parse_args()
     parts = [
         f"Each row is `tinyc build MODEL --board {args.board}` with these options. No library takes more "
-        "than its budget. Without `--prefer time` rows are streamed where that makes the arena "
-        "smaller, for up to 5 % more instructions: so a faster library may have the larger arena. Budgets "
-        "that no library of these options keeps are left out."
+        "than its budget. Each is the best one within it by its preference, in which the arena counts "
+        "too: a faster library may have the larger arena. Budgets that no library of these options "
+        "keeps are left out."
     ]
     good = True
     for model in args.model or MODELS:
