@@ -419,7 +419,7 @@ def _tell_time(report: Report, board: Board, options: Options, progress: Progres
         return
     progress.on_warning(
         f"--time {options.time} is missed: the run took {cycles:,} modelled cycles, {cycles - limit:,} too many; "
-        "kernels were chosen by estimates of their time, and with a smaller --time faster ones are"
+        "kernels were chosen by estimates of their time, and a smaller --time chooses faster ones"
     )
 
 
